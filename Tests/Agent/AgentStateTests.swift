@@ -163,7 +163,7 @@ struct AgentStateTests {
         #expect(try SavedConnection(FieldReader(fields.bytes[...])) == kept)
     }
 
-    @Test func `what is shown of it has nothing that its client gave`() {
+    @Test func `what is shown of it has no byte of its settings and its opening`() {
         var kept = SavedConnection(name: "office", owner: 7, isConfigured: false, remote: "tcp://h:1")
         (kept.parameters, kept.opening) = (Array("swordfish".utf8), Array("swordfish".utf8))
         var dumped = ""

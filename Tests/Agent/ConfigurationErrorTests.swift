@@ -172,7 +172,7 @@ struct ConfigurationErrorTests {
         ),
         ("x = [", "4:6: expected a value, found the end of the file"),
     ])
-    func aSlipIsToldWithItsPlaceAndKey(line: String, message: String) throws {
+    func `a slip is told with its place and key`(line: String, message: String) throws {
         let fixture = try ConfigurationFixture(["dialtone.toml": Self.connection + line])
         #expect(fixture.errors() == ["dialtone.toml:\(message)"])
     }
@@ -187,13 +187,13 @@ struct ConfigurationErrorTests {
                 + "key's SHA-256 in base64 (RFC 7469)"
         ),
     ])
-    func aSlipOfTLSIsToldWithItsPlaceAndKey(line: String, message: String) throws {
+    func `a slip of TLS is told with its place and key`(line: String, message: String) throws {
         let connection = Self.connection.replacing("tcp://", with: "tls://")
         let fixture = try ConfigurationFixture(["dialtone.toml": connection + line])
         #expect(fixture.errors() == ["dialtone.toml:\(message)"])
     }
 
-    @Test func aProgramOfTheMachinesServiceIsSomebodyElses() throws {
+    @Test func `a program of the machine's service is somebody else's`() throws {
         let fixture = try ConfigurationFixture(["dialtone.toml": Self.connection + "wake.exec = ['/bin/true']"])
         let message = "would run as the agent's own user, within its service; say with owner whose it is"
         #expect(fixture.errors(inServiceOf: 1001) == ["dialtone.toml:4:14: connection.wake.exec: \(message)"])
@@ -202,7 +202,9 @@ struct ConfigurationErrorTests {
         #expect(fixture.errors(inServiceOf: 990) == [])
     }
 
-    @Test(arguments: ["61s", "-1s"]) func allThatIsWrongWithTheSettingsOfAConnectionIsToldAtOnce(grace: String) throws {
+    @Test(arguments: ["61s", "-1s"]) func `all that is wrong with the settings of a connection is told at once`(
+        grace: String
+    ) throws {
         let pin = "sha256/d6qzRu9zOECb90Uez27xWltNsj0e1Md7GkYYkVoZWmM="
         let fixture = try ConfigurationFixture([
             "dialtone.toml": """
@@ -226,7 +228,7 @@ struct ConfigurationErrorTests {
             ])
     }
 
-    @Test func theFilesOfTheMachineAreKnown() {
+    @Test func `the files of the machine are known`() {
         let machines = ConfigurationFiles.standard(user: 990) {
             $0 == "CONFIGURATION_DIRECTORY" ? "/etc/dialtone" : nil
         }
@@ -239,11 +241,11 @@ struct ConfigurationErrorTests {
         ("connection = ['a']", "1:15: connection: expected [[connection]], found a string"),
         ("[[connections]]", "1:3: connections: unknown key; did you mean \"connection\"?"),
     ])
-    func aConnectionInTheWrongFormIsTold(text: String, message: String) throws {
+    func `a connection in the wrong form is told`(text: String, message: String) throws {
         #expect(try ConfigurationFixture(["dialtone.toml": text]).errors() == ["dialtone.toml:\(message)"])
     }
 
-    @Test func whatDoesNotGoTogetherIsToldAtTheConnection() throws {
+    @Test func `what does not go together is told at the connection`() throws {
         let fixture = try ConfigurationFixture([
             "dialtone.toml": Self.connection + "\ntls = { verify = true, server_name = 'h' }"
         ])
@@ -251,7 +253,7 @@ struct ConfigurationErrorTests {
         #expect(fixture.errors() == ["dialtone.toml:5:7: connection.tls: tcp has no TLS; \(secured) have"])
     }
 
-    @Test func allErrorsOfAllFilesAreToldInTheirOrder() throws {
+    @Test func `all errors of all files are told in their order`() throws {
         let fixture = try ConfigurationFixture([
             "dialtone.toml": "[limits]\nconnections = 1\n\n" + Self.connection + "mark = 0\nowners = 'me'\n",
             "connections.d/a.toml": "[[connection]]\nname = 'office'\n[network]\n",
@@ -278,7 +280,7 @@ struct DurationTextTests {
         ("120s", Duration.seconds(120), "2m"), ("1m30s", .seconds(90), "1m30s"), ("500ms", .milliseconds(500), "500ms"),
         ("1h", .seconds(3600), "1h"), ("2h5ms", .milliseconds(7_200_005), "2h5ms"), ("0s", .zero, "0s"),
     ])
-    func aDurationIsReadAndWritten(text: String, duration: Duration, canonical: String) {
+    func `a duration is read and written`(text: String, duration: Duration, canonical: String) {
         #expect(Duration(configurationText: text) == duration)
         #expect(duration.configurationText == canonical)
     }
@@ -286,24 +288,24 @@ struct DurationTextTests {
     @Test(arguments: [
         "", "s", "10", "1.5s", "-1s", "1s ", "1s1s", "1s1m", "1d", "1S", "１s", "99999999999999999999s", "2147483647h",
     ])
-    func whatIsNoDurationIsRefused(text: String) {
+    func `what is no duration is refused`(text: String) {
         #expect(Duration(configurationText: text) == nil)
     }
 }
 
 struct SystemUserTests {
-    @Test func usersAreFoundInTheSystemsList() {
+    @Test func `users are found in the system's list`() {
         #expect(systemUserNumber("root") == 0)
         #expect(systemUserNumber("no such user") == nil)
     }
 
-    @Test func keysOfAMegabyteAreToldInALine() throws {
+    @Test func `keys of a megabyte are told in a line`() throws {
         let fixture = try ConfigurationFixture(["dialtone.toml": String(repeating: "k", count: 1_000_000) + " = 1"])
         let key = String(repeating: "k", count: 100)
         #expect(fixture.errors() == ["dialtone.toml:1:1: \(key)…: unknown key"])
     }
 
-    @Test func whatIsWrongIsListedUpToAHundredTimes() throws {
+    @Test func `what is wrong is listed up to a hundred times`() throws {
         let fixture = try ConfigurationFixture(["dialtone.toml": (1...20_000).map { "k\($0) = 1\n" }.joined()])
         let errors = fixture.errors()
         #expect(errors.count == 101)
@@ -311,13 +313,13 @@ struct SystemUserTests {
         #expect(errors.last == "dialtone.toml: and 19900 more errors, here and in files after it")
     }
 
-    @Test func moreFilesThanAnybodyWritesAreNotRead() throws {
+    @Test func `more files than anybody writes are not read`() throws {
         let fixture = try ConfigurationFixture()
         for number in 0...10_000 { try fixture.write("nonsense", to: "connections.d/\(number).toml") }
         #expect(fixture.errors() == ["connections.d: holds more than 10000 files"])
     }
 
-    @Test func allFilesTogetherHaveALimit() throws {
+    @Test func `all files together have a limit`() throws {
         let fixture = try ConfigurationFixture()
         let text = String(repeating: "#", count: 1 << 20)
         for number in 10...26 { try fixture.write(text, to: "connections.d/\(number).toml") }

@@ -10,7 +10,7 @@ import Testing
 @testable import DialtoneConnection
 
 struct ConfigurationTests {
-    @Test func theExampleOfTheDocumentationLoads() throws {
+    @Test func `the example of the documentation loads`() throws {
         let fixture = try ConfigurationFixture([
             "dialtone.toml": """
             [[connection]]
@@ -35,7 +35,7 @@ struct ConfigurationTests {
         #expect(loaded.notices.isEmpty)
     }
 
-    @Test func everySettingReachesItsField() throws {
+    @Test func `every setting reaches its field`() throws {
         let fixture = try ConfigurationFixture([
             "dialtone.toml": """
             [[connection]]
@@ -123,7 +123,7 @@ struct ConfigurationTests {
         ("thaw = '/sys/fs/cgroup/kiosk'", WakeTargets(thaw: .group("/sys/fs/cgroup/kiosk"))),
         ("unit = 'baresip.service'", WakeTargets(unit: "baresip.service")),
     ])
-    func aWakeIsSaidInShort(text: String, targets: WakeTargets) throws {
+    func `a wake is said in short`(text: String, targets: WakeTargets) throws {
         let fixture = try ConfigurationFixture([
             "dialtone.toml": "[[connection]]\nname = 'a'\nremote = 'tcp://a:1'\nwake = { \(text) }\n"
         ])
@@ -133,7 +133,7 @@ struct ConfigurationTests {
         #expect(wake.wantedReasons == Set(WakeReason.allCases).subtracting([.lost]))
     }
 
-    @Test func everySettingOfTLSReachesItsField() throws {
+    @Test func `every setting of TLS reaches its field`() throws {
         let fixture = try ConfigurationFixture([
             "dialtone.toml": """
             [[connection]]
@@ -166,7 +166,7 @@ struct ConfigurationTests {
         #expect(tls.verifiesCertificate)
     }
 
-    @Test func verificationThatIsOffIsRemarkedUnlessAPinStandsForIt() throws {
+    @Test func `verification that is off is remarked unless a pin stands for it`() throws {
         let connection = "[[connection]]\nname = 'van'\nremote = 'mqtts://h'\n"
         let fixture = try ConfigurationFixture(["dialtone.toml": connection + "tls = { verify = false }"])
         let loaded = try fixture.load()
@@ -177,13 +177,13 @@ struct ConfigurationTests {
         #expect(try fixture.load().notices.isEmpty)
     }
 
-    @Test func withoutAnyFileTheEmbeddedDefaultCounts() throws {
+    @Test func `without any file the embedded default counts`() throws {
         let loaded = try ConfigurationFixture().load()
         #expect(loaded.configuration == Configuration())
         #expect(loaded.files.isEmpty)
     }
 
-    @Test func connectionFilesFollowTheMainFileInTheOrderOfTheirNames() throws {
+    @Test func `connection files follow the main file in the order of their names`() throws {
         let fixture = try ConfigurationFixture([
             "dialtone.toml": "[[connection]]\nname = 'm'\nremote = 'tcp://m:1'",
             "connections.d/b.toml": "[[connection]]\nname = 'b'\nremote = 'tcp://b:1'",
@@ -194,7 +194,7 @@ struct ConfigurationTests {
         #expect(try fixture.load().configuration.connections.map(\.name) == ["m", "a", "b"])
     }
 
-    @Test func whereItStandsInTheFilesDoesNotMakeAConnectionAnother() throws {
+    @Test func `where it stands in the files does not make a connection another`() throws {
         let connection = "[[connection]]\nname = 'a'\nremote = 'tcp://a:1'"
         let one = try ConfigurationFixture(["dialtone.toml": connection])
         let other = try ConfigurationFixture(["connections.d/later.toml": "\n\n# moved\n\(connection)"])
@@ -210,14 +210,14 @@ struct ConfigurationFilesTests {
         (1000, ["HOME": "/home/u", "XDG_CONFIG_HOME": "conf"], "/home/u/.config/dialtone/dialtone.toml"),
         (991, ["CONFIGURATION_DIRECTORY": "/etc/dialtone"], "/etc/dialtone/dialtone.toml"),
     ])
-    func theStandardPlaces(user: UInt32, environment: [String: String], main: String) {
+    func `the standard places`(user: UInt32, environment: [String: String], main: String) {
         let files = ConfigurationFiles.standard(user: user) { environment[$0] }
         #expect(files.main == main)
         #expect(files.connections == main.replacingOccurrences(of: "dialtone.toml", with: "connections.d"))
         #expect(!files.mainIsRequired)
     }
 
-    @Test func aNamedFileTakesTheConnectionsBesideIt() throws {
+    @Test func `a named file takes the connections beside it`() throws {
         let fixture = try ConfigurationFixture([
             "other.toml": "",
             "connections.d/a.toml": "[[connection]]\nname = 'a'\nremote = 'tcp://a:1'",
@@ -227,28 +227,28 @@ struct ConfigurationFilesTests {
         #expect(ConfigurationFiles(main: "other.toml").connections == "connections.d")
     }
 
-    @Test func aNamedFileThatIsNotThereIsAnError() throws {
+    @Test func `a named file that is not there is an error`() throws {
         let fixture = try ConfigurationFixture()
         let main = "\(fixture.directory)/none.toml"
         let error = #expect(throws: ConfigurationError.self) { try fixture.load(ConfigurationFiles(main: main)) }
         #expect(error?.description == "\(main): reading it: No such file or directory")
     }
 
-    @Test(arguments: [0o664, 0o646, 0o666]) func aFileThatOthersMayWriteIsRefused(mode: Int) throws {
+    @Test(arguments: [0o664, 0o646, 0o666]) func `a file that others may write is refused`(mode: Int) throws {
         let fixture = try ConfigurationFixture()
         try fixture.write("", to: "connections.d/a.toml", mode: mode)
         let refused = "writable by others than its owner, who could name programs to run; chmod go-w"
         #expect(fixture.errors() == ["connections.d/a.toml: \(refused)"])
     }
 
-    @Test func aDirectoryThatOthersMayWriteIsRefused() throws {
+    @Test func `a directory that others may write is refused`() throws {
         let fixture = try ConfigurationFixture(["connections.d/a.toml": ""])
         chmod("\(fixture.directory)/connections.d", 0o777)
         let refused = "writable by others than its owner, who could name programs to run; chmod go-w"
         #expect(fixture.errors() == ["connections.d: \(refused)"])
     }
 
-    @Test func aFileOfAnotherUserIsRefused() throws {
+    @Test func `a file of another user is refused`() throws {
         guard geteuid() == 0 else { try Test.cancel("only root can give a file away") }
         let fixture = try ConfigurationFixture(["dialtone.toml": ""])
         // In the user namespace of one who is not root, there is nobody else.
@@ -258,7 +258,7 @@ struct ConfigurationFilesTests {
         #expect(fixture.errors() == ["dialtone.toml: owned by user 4711; it must be owned by root or user 0"])
     }
 
-    @Test func whatIsNoReadableTextIsRefused() throws {
+    @Test func `what is no readable text is refused`() throws {
         let fixture = try ConfigurationFixture(["connections.d/c.toml": String(repeating: "#", count: 1_048_577)])
         try Data([0xFF, 0xFE]).write(to: URL(fileURLWithPath: "\(fixture.directory)/connections.d/b.toml"))
         mkfifo("\(fixture.directory)/connections.d/a.toml", 0o644)

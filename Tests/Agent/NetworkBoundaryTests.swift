@@ -13,7 +13,8 @@ import Testing
         arguments: [
             (true, false, false), (nil, false, false), (false, false, true), (false, true, false), (true, true, false),
         ] as [(Bool?, Bool, Bool)])
-    func whoIsElsewhereIsRefusedUnlessAdmitted(isInSameNetwork: Bool?, isAdmitted: Bool, isRefused: Bool) async {
+    func `who is elsewhere is refused unless admitted`(isInSameNetwork: Bool?, isAdmitted: Bool, isRefused: Bool) async
+    {
         let reason = await onQueue { () -> String? in
             let boundary = NetworkBoundary()
             if isAdmitted { boundary.admitted = [1000] }
@@ -26,7 +27,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func theUsersOfContainersAreRefusedUnlessAdmitted(isAdmitted: Bool) async {
+    func `the users of containers are refused unless admitted`(isAdmitted: Bool) async {
         let reasons = await onQueue { () -> [String?] in
             let boundary = NetworkBoundary()
             boundary.subordinates = SubordinateUsers("anna:100000:65536\n")
@@ -40,7 +41,7 @@ import Testing
         #expect(reasons[1] == nil, "\(reasons)")
     }
 
-    @Test func allOfARangeAreOneAccount() {
+    @Test func `all of a range are one account`() {
         let users = SubordinateUsers(
             "anna:100000:65536\n1001:165536:65536\nroot:0:1000\n\nx:1\ny:-1:2\nz:4294967295:9\n")
         #expect([100_000, 100_001, 165_535].map(users.account) == [100_000, 100_000, 100_000])
@@ -50,7 +51,7 @@ import Testing
         #expect([100_000, 165_536, 0, 1000].map(users.owner) == ["anna", "1001", nil, nil])
     }
 
-    @Test func aNumberOfAnAccountIsNobodysSubordinate() {
+    @Test func `a number of an account is nobody's subordinate`() {
         // The first line is of LXD's guides.
         let users = SubordinateUsers("root:1000:1\nmia:1001:1\nmia:99990:20\n")
         let accounts: [UInt32] = [0, 1000, 1001, 99_995, 100_010, 165_000]
@@ -59,7 +60,7 @@ import Testing
         #expect(users.account(of: 100_009) == 100_000 && users.owner(of: 100_009) == "mia")
     }
 
-    @Test func rootIsNoExceptionAndNumbersAndNamesAreRead() throws {
+    @Test func `root is no exception and numbers and names are read`() throws {
         let fixture = try ConfigurationFixture([
             "dialtone.toml": "[clients]\nother_namespaces = [\"0\", \"kiosk\", \"1002\"]\n"
         ])

@@ -17,7 +17,7 @@ import Testing
         var messages = 0
     }
 
-    @Test func whoOpensAndClosesInALoopFloodsNoServiceManager() async {
+    @Test func `who opens and closes in a loop floods no service manager`() async {
         let (kept, messages, others) = await onQueue { () -> (Int, Int, [Bool]) in
             let told = Told()
             let manager = DescriptorStore.Manager(

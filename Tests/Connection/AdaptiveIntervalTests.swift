@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test mutating func itBeginsWithTheProtocolsFigureAndOneFlowTriesTheNext() throws {
+    @Test mutating func `it begins with the protocol's figure and one flow tries the next`() throws {
         let home = try #require(home)
         #expect(learner.interval(on: home, figures) == .seconds(120))
         beat(2, on: home)
@@ -48,7 +48,7 @@ import Testing
         #expect(learner.interval(on: home, figures) == .seconds(149))
     }
 
-    @Test mutating func aSilentDeathTakesItBackToWhatWasSurvivedLessAMargin() throws {
+    @Test mutating func `a silent death takes it back to what was survived less a margin`() throws {
         let home = try #require(home)
         try climb(1, on: home)
         #expect(learner.interval(on: home, figures) == .seconds(150))
@@ -60,7 +60,7 @@ import Testing
         #expect(learner.interval(on: home, figures) == .seconds(135))
     }
 
-    @Test mutating func aFirstIntervalThatIsTooLongIsHalved() throws {
+    @Test mutating func `a first interval that is too long is halved`() throws {
         let home = try #require(home)
         learner.died(after: .seconds(120), sentAt: .seconds(600), on: home, figures)
         #expect(learner.interval(on: home, figures) == .seconds(60))
@@ -68,7 +68,7 @@ import Testing
         #expect(learner.interval(on: home, figures) == .seconds(30))
     }
 
-    @Test mutating func whatWasFatalIsTriedAgainAfterALongWhile() throws {
+    @Test mutating func `what was fatal is tried again after a long while`() throws {
         let home = try #require(home)
         try climb(0, on: home)
         learner.died(after: .seconds(150), sentAt: .seconds(600), on: home, figures)
@@ -78,7 +78,7 @@ import Testing
         #expect(learner.trial(on: home, figures) != nil)
     }
 
-    @Test mutating func aDeathInASilenceThatWasSurvivedIsChanceUntilItComesAgain() throws {
+    @Test mutating func `a death in a silence that was survived is chance until it comes again`() throws {
         let home = try #require(home)
         try climb(1, on: home)
         let interval = learner.interval(on: home, figures)
@@ -93,7 +93,7 @@ import Testing
         #expect(learner.interval(on: home, figures) == .seconds(65))
     }
 
-    @Test mutating func aShorterSilenceThatIsSurvivedSaysNothingForALongerOne() throws {
+    @Test mutating func `a shorter silence that is survived says nothing for a longer one`() throws {
         let home = try #require(home)
         try climb(1, on: home)
         // The network holds 125 s from now on. One flow rides with others' wakes and lives; another does not.
@@ -104,14 +104,14 @@ import Testing
         #expect(learner.interval(on: home, figures) == .seconds(75))
     }
 
-    @Test mutating func aDeathInASilenceShorterThanAnyIntervalTeachesNothing() throws {
+    @Test mutating func `a death in a silence shorter than any interval teaches nothing`() throws {
         let home = try #require(home)
         let learned = learner.died(after: .seconds(20), sentAt: .seconds(600), on: home, figures)
         #expect(!learned)
         #expect(learner.interval(on: home, figures) == .seconds(120))
     }
 
-    @Test mutating func flowsThatDieTogetherDieOfOneCause() throws {
+    @Test mutating func `flows that die together die of one cause`() throws {
         let home = try #require(home)
         try climb(1, on: home)
         let interval = learner.interval(on: home, figures)
@@ -121,13 +121,13 @@ import Testing
         #expect(learner.interval(on: home, figures) == interval)
     }
 
-    @Test mutating func anEarlyKeepaliveTellsLittle() throws {
+    @Test mutating func `an early keepalive tells little`() throws {
         let home = try #require(home)
         for _ in 0..<50 { learner.survived(.seconds(60), on: home, figures) }
         #expect(learner.trial(on: home, figures) == nil)
     }
 
-    @Test mutating func whatAnotherProtocolDoesOfItselfSaysNothingAgainstALongerInterval() throws {
+    @Test mutating func `what another protocol does of itself says nothing against a longer interval`() throws {
         let home = try #require(home)
         let mqtt = KeepaliveFigures.mqtt(keepAlive: .seconds(60))
         for _ in 0..<3 { learner.survived(.seconds(57), on: home, mqtt) }
@@ -137,7 +137,7 @@ import Testing
         #expect(learner.interval(on: home, figures) < .seconds(57))
     }
 
-    @Test mutating func theBoundsOfProtocolAndUserAreKept() throws {
+    @Test mutating func `the bounds of protocol and user are kept`() throws {
         let home = try #require(home)
         beat(3, on: home)
         while let trial = learner.trial(on: home, figures) { learner.survived(trial, on: home, figures) }
@@ -152,7 +152,7 @@ import Testing
         #expect(learner.interval(on: home, figures) == .seconds(30))
     }
 
-    @Test mutating func twentyNetworksAreRemembered() throws {
+    @Test mutating func `twenty networks are remembered`() throws {
         for number in 0..<25 { try climb(1, on: try network(number)) }
         beat(1, on: try network(5))
         try climb(1, on: try network(30))
@@ -161,7 +161,7 @@ import Testing
         #expect(learner.interval(on: try network(6), figures) == .seconds(120))
     }
 
-    @Test mutating func whatWasLearnedSurvivesAsText() throws {
+    @Test mutating func `what was learned survives as text`() throws {
         let home = try #require(home)
         try climb(5, on: home)
         learner.died(after: .seconds(1900), sentAt: .seconds(9000), on: home, figures)
@@ -177,7 +177,7 @@ import Testing
         }
     }
 
-    @Test func aSpoiltFileCostsOnlyWhatIsSpoilt() {
+    @Test func `a spoilt file costs only what is spoilt`() {
         let good = "7 wifi 02005e100001 - - 150000 120000 - 3 0"
         let bad = [
             "", "x wifi 02005e100002 - - 150000 120000 - 3 0", "-1 wifi 02 - - 150000 120000 - 3 0",
@@ -203,7 +203,7 @@ import Testing
 }
 
 @Suite struct NetworkIdentityTests {
-    @Test func aPathHasTheIdentityOfItsNetwork() throws {
+    @Test func `a path has the identity of its network`() throws {
         let home = try #require(NetworkIdentity(.wifi, gatewayLinkAddress: [2, 0, 0, 0, 0, 1]))
         #expect(home.description == "wifi 020000000001 192.168.1.0/24 -")
         #expect(NetworkIdentity(home.description) == home)
@@ -216,7 +216,7 @@ import Testing
         #expect(NetworkIdentity(.wifi, gatewayLinkAddress: [2, 0, 0, 0, 0, 2]) != home)
     }
 
-    @Test func aModemIsKnownByItsInterface() throws {
+    @Test func `a modem is known by its interface`() throws {
         let modem = try #require(NetworkIdentity(.modem, gatewayLinkAddress: []))
         #expect(modem.description == "cellular - 0.0.0.0/0 7777616e30")
         #expect(NetworkIdentity(modem.description) == modem)
@@ -226,13 +226,13 @@ import Testing
         #expect(NetworkIdentity(again, gatewayLinkAddress: [2, 9, 9, 9, 9, 9]) == modem)
     }
 
-    @Test func aNetworkThatNothingTellsFromOthersHasNone() {
+    @Test func `a network that nothing tells from others has none`() {
         #expect(NetworkIdentity(.wifi, gatewayLinkAddress: []) == nil)
         #expect(NetworkIdentity(.none, gatewayLinkAddress: [2, 0, 0, 0, 0, 1]) == nil)
         #expect(NetworkIdentity(kind: .wifi, gateway: [1], name: Array(repeating: 0, count: 33)) == nil)
     }
 
-    @Test func itsTextIsReadBack() throws {
+    @Test func `its text is read back`() throws {
         let name = Array("Café 5 - GHz".utf8)
         let prefix = IPPrefix(IPAddress(v6: 0x2001_0DB8 << 96 | 7), length: 61)
         let identity = try #require(NetworkIdentity(kind: .wifi, gateway: [255, 0], prefix: prefix, name: name))

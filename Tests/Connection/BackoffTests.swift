@@ -6,7 +6,7 @@ import Testing
 @testable import DialtoneConnection
 
 @Suite struct BackoffTests {
-    @Test func theFirstRetryAfterTheRemotesCloseIsJitteredToo() {
+    @Test func `the first retry after the remote's close is jittered too`() {
         var harness = Harness.ready()
         let actions = harness.tell(.remoteClosed(epoch: 1), after: .seconds(600))
         #expect(
@@ -19,7 +19,7 @@ import Testing
         #expect(harness.status.attempt == 1)
     }
 
-    @Test func aBrokenFlowBacksOffInTheSameWay() {
+    @Test func `a broken flow backs off in the same way`() {
         var harness = Harness.ready()
         let actions = harness.tell(.flowFailed(epoch: 1, .reset), after: .seconds(600))
         #expect(
@@ -31,7 +31,7 @@ import Testing
         #expect(harness.status.reason.description == "reset by the server")
     }
 
-    @Test func theEndOfWhatHasTheKeysIsNoFailureOfTheServers() {
+    @Test func `the end of what has the keys is no failure of the server's`() {
         var harness = Harness.ready()
         harness.tell(.flowFailed(epoch: 1, .securingEnded), after: .seconds(1))
         #expect((harness.status.state, harness.status.attempt) == (.connecting, 1))
@@ -49,7 +49,7 @@ import Testing
         #expect((harness.status.state, harness.status.attempt) == (.connecting, 1))
     }
 
-    @Test func eachFailureCountsOnceUpToTheCeiling() {
+    @Test func `each failure counts once up to the ceiling`() {
         var harness = Harness()
         harness.random.fraction = 0.999_999_999
         harness.tell(all: .opened, .pathChanged(.wifi))
@@ -64,7 +64,7 @@ import Testing
         #expect(waits == [16, 26, 41, 66, 105, 168, 268, 429, 687, 1100, 1200, 1200, 1200, 1200])
     }
 
-    @Test func aServerThatAcceptsAndKicksIsDialledEverMoreRarely() {
+    @Test func `a server that accepts and kicks is dialled ever more rarely`() {
         var harness = Harness.ready()
         for attempt in 2...6 {
             let epoch = UInt64(attempt - 1)
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func theBackoffStartsOverAfterAStableWhile() {
+    @Test func `the backoff starts over after a stable while`() {
         for (lasted, attempt) in [(Duration.seconds(60), 1), (.seconds(59.999), 3)] {
             var harness = Harness.refused()
             harness.tell(.timerFired(.retry), after: .seconds(2))
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func sipWaitsByItsOwnRFC() {
+    @Test func `sip waits by its own RFC`() {
         var harness = Harness("sip://192.0.2.7")
         harness.random.fraction = 0
         harness.tell(all: .opened, .pathChanged(.wifi))
@@ -100,7 +100,7 @@ import Testing
         #expect(waits == [30, 60, 120, 240, 480, 900, 900].map { .seconds($0) })
     }
 
-    @Test func theWaitAfterTheEndOfAStableFlowIsSpreadFurtherThanTheBase() {
+    @Test func `the wait after the end of a stable flow is spread further than the base`() {
         #expect(BackoffPolicy.general.range(afterFailures: 0) == .zero...(.seconds(10)))
         #expect(BackoffPolicy.general.range(afterFailures: 1) == .zero...(.seconds(1) * 1.6))
         #expect(BackoffPolicy.sip.range(afterFailures: 0) == .seconds(15)...(.seconds(30)))
@@ -109,7 +109,7 @@ import Testing
         #expect(slow.range(afterFailures: 0) == .seconds(45)...(.seconds(90)))
     }
 
-    @Test func aFlappingPathIsDialledAtOnceAndYetNoStorm() {
+    @Test func `a flapping path is dialled at once and yet no storm`() {
         var harness = Harness()
         harness.tell(.opened)
         var dials = 0
@@ -131,7 +131,7 @@ import Testing
 }
 
 extension BackoffTests {
-    @Test func aWaitThatTheBudgetWouldProlongIsProlongedAtOnce() {
+    @Test func `a wait that the budget would prolong is prolonged at once`() {
         var harness = Harness()
         harness.tell(all: .opened, .pathChanged(.wifi))
         for _ in 0..<9 { harness.tell(.redialRequested()) }
@@ -144,7 +144,7 @@ extension BackoffTests {
 }
 
 @Suite struct SettlingTests {
-    @Test func aNameServerThatFailsWhileTheNetworkSettlesIsAskedAgainInSeconds() {
+    @Test func `a name server that fails while the network settles is asked again in seconds`() {
         var harness = Harness("sip://sip.example.com:5060")
         harness.tell(all: .opened, .pathChanged(.wifi))
         harness.tell(.resolutionFailed(query: 1, .temporary), after: .seconds(2))
@@ -158,7 +158,7 @@ extension BackoffTests {
         #expect(harness.status.attempt == 1)
     }
 
-    @Test func laterItIsAskedByTheBackoff() {
+    @Test func `later it is asked by the backoff`() {
         var harness = Harness("sip://sip.example.com:5060")
         harness.tell(all: .opened, .pathChanged(.wifi))
         harness.tell(.resolutionFailed(query: 1, .temporary), after: .seconds(30))
@@ -167,14 +167,14 @@ extension BackoffTests {
     }
 
     @Test(arguments: [FlowFailure.networkUnreachable, .addressNotAvailable, .hostUnreachable])
-    func aDialThatNeverLeftThisNetworkIsRepeatedInSecondsToo(failure: FlowFailure) {
+    func `a dial that never left this network is repeated in seconds too`(failure: FlowFailure) {
         var harness = Harness("sip://192.0.2.7")
         harness.tell(all: .opened, .pathChanged(.wifi))
         let actions = harness.tell(.dialFailed(epoch: 1, failure))
         #expect(actions.dropFirst(2).first == .scheduleTimer(.retry, deadline: harness.now + .milliseconds(1500)))
     }
 
-    @Test func whatTheRemoteSaidIsNotTheNetworkSettling() {
+    @Test func `what the remote said is not the network settling`() {
         var harness = Harness("sip://192.0.2.7")
         harness.tell(all: .opened, .pathChanged(.wifi))
         let actions = harness.tell(.dialFailed(epoch: 1, .refused))
@@ -183,7 +183,7 @@ extension BackoffTests {
 }
 
 @Suite struct PermanentFailureTests {
-    @Test func aNameThatIsNotThereRightAfterASleepIsAskedForAgainInSeconds() {
+    @Test func `a name that is not there right after a sleep is asked for again in seconds`() {
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(.wifi))
         harness.tell(.resumed, after: .seconds(1))
@@ -193,7 +193,7 @@ extension BackoffTests {
     }
 
     @Test(arguments: [ResolutionFailure.noSuchName, .noAddress])
-    func aNameThatDoesNotExistFailsWithAdviceAndIsRetriedSlowly(failure: ResolutionFailure) {
+    func `a name that does not exist fails with advice and is retried slowly`(failure: ResolutionFailure) {
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(.wifi))
         harness.tell(.resolutionFailed(query: 1, failure))
@@ -210,7 +210,7 @@ extension BackoffTests {
         #expect(harness.status.state == .resolving)
     }
 
-    @Test func itIsAskedForAgainOnEveryChangeOfThePathAndOnRedial() {
+    @Test func `it is asked for again on every change of the path and on redial`() {
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(.wifi))
         harness.tell(all: .resolutionFailed(query: 1, .noSuchName), .resolutionFailed(query: 2, .noSuchName))
@@ -227,7 +227,7 @@ extension BackoffTests {
         #expect(harness.status.state == .resolving)
     }
 
-    @Test func refusedForAnHourCountsAsPermanent() {
+    @Test func `refused for an hour counts as permanent`() {
         var harness = Harness()
         harness.tell(all: .opened, .pathChanged(.wifi), .dialFailed(epoch: 1, .refused))
         var epoch: UInt64 = 1
@@ -243,7 +243,7 @@ extension BackoffTests {
         #expect(harness.status.nextAttempt == harness.now + .seconds(1350))
     }
 
-    @Test func anyOtherAnswerInBetweenStartsTheHourAnew() {
+    @Test func `any other answer in between starts the hour anew`() {
         var harness = Harness.refused()
         harness.tell(.timerFired(.retry), after: .seconds(1800))
         harness.tell(.dialFailed(epoch: 2, .timedOut))

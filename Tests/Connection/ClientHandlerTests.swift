@@ -7,13 +7,13 @@ import Testing
 
 @Suite struct ClientHandlerTests {
     @Test(arguments: [30, 60, 600, 86_400])
-    func theClientIsDoneWithinItsTimeout(seconds: Int) {
+    func `the client is done within its timeout`(seconds: Int) {
         let handler = ClientHandler(timeout: .seconds(seconds))
         #expect(handler.cadence.interval + ClientHandler.budget <= handler.timeout)
         #expect(handler.cadence.interval > .zero)
     }
 
-    @Test func aTimeoutThatMakesNoSenseIsRefusedWithTheReason() {
+    @Test func `a timeout that makes no sense is refused with the reason`() {
         let plain = Remote.of("tcp://192.0.2.7:1")
         func problem(_ seconds: Int) -> String? {
             do throws(PolicyError) {

@@ -6,7 +6,7 @@ import Testing
 @testable import DialtoneConnection
 
 @Suite struct DiallingTests {
-    @Test func bothFamiliesOfANameAreAskedForFirst() {
+    @Test func `both families of a name are asked for first`() {
         var harness = Harness(.named)
         harness.tell(.opened)
         let actions = harness.tell(.pathChanged(.wifi))
@@ -20,7 +20,7 @@ import Testing
         #expect(harness.status.state == .resolving)
     }
 
-    @Test func theBestAddressIsConnectedToFromItsOwnSource() {
+    @Test func `the best address is connected to from its own source`() {
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(.wifi))
         let actions = harness.answer([.office, .second], after: .milliseconds(20))
@@ -32,7 +32,7 @@ import Testing
             ])
     }
 
-    @Test func anAnswerForIPv4WaitsAMomentForIPv6s() {
+    @Test func `an answer for IPv4 waits a moment for IPv6`() {
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(.wifi))
         let office = NameAnswer.addresses([.init(overWifi: .office)])
@@ -42,7 +42,7 @@ import Testing
         #expect(later.first == .openSocket(.office(epoch: 1, policy: .named)))
     }
 
-    @Test func anotherAddressIsTriedBesideOneThatTakesItsTime() {
+    @Test func `another address is tried beside one that takes its time`() {
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(.wifi))
         harness.answer([.office, .second])
@@ -64,7 +64,7 @@ import Testing
         #expect(harness.status.epoch == 1)
     }
 
-    @Test func noOtherAddressIsTriedBesideAHandshake() {
+    @Test func `no other address is tried beside a handshake`() {
         var harness = Harness(ConnectionPolicy(remote: .of("tls://sip.example.com:5060")))
         harness.tell(all: .opened, .pathChanged(.wifi))
         harness.answer([.office, .second])
@@ -73,7 +73,7 @@ import Testing
         #expect(harness.status.epoch == 1)
     }
 
-    @Test func everyDialResolvesAnew() {
+    @Test func `every dial resolves anew`() {
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(.wifi))
         harness.answer([.office])
@@ -82,7 +82,7 @@ import Testing
         #expect(actions.first == .resolve(query: 3, .addresses("sip.example.com", .v6)))
     }
 
-    @Test func successCancelsTheDeadlineAndLeavesNoTimer() {
+    @Test func `success cancels the deadline and leaves no timer`() {
         var harness = Harness()
         harness.tell(all: .opened, .pathChanged(.wifi))
         let actions = harness.tell(
@@ -99,7 +99,7 @@ import Testing
                     remoteAddress: .office, interface: "wlan0", path: .wifi, lastProof: harness.now, ownership: .new))
     }
 
-    @Test func theNextAddressIsTriedAtOnceAndTheFailureNotCounted() {
+    @Test func `the next address is tried at once and the failure not counted`() {
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(.wifi))
         harness.answer([.office, .second])
@@ -117,7 +117,7 @@ import Testing
         #expect(harness.status.remoteAddress == .second)
     }
 
-    @Test func theDialFailsOnceAfterItsLastAddress() {
+    @Test func `the dial fails once after its last address`() {
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(.wifi))
         harness.answer([.office, .sixth])
@@ -135,7 +135,7 @@ import Testing
         #expect(harness.status.reason.description == "refused by 192.0.2.7:5060")
     }
 
-    @Test func anAddressThatDoesNotAnswerIsGivenUpAtItsDeadline() {
+    @Test func `an address that does not answer is given up at its deadline`() {
         var harness = Harness()
         harness.tell(all: .opened, .pathChanged(.wifi))
         let actions = harness.tell(.timerFired(.dial), after: .seconds(10))
@@ -148,7 +148,7 @@ import Testing
         #expect(harness.status.reason == .dialFailed(.timedOut, .office))
     }
 
-    @Test func aResolverThatDoesNotAnswerIsGivenUpAtItsDeadline() {
+    @Test func `a resolver that does not answer is given up at its deadline`() {
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(.wifi))
         let actions = harness.tell(.timerFired(.dial), after: .seconds(15))
@@ -156,7 +156,7 @@ import Testing
         #expect(harness.status.reason == .resolutionFailed(.temporary))
     }
 
-    @Test func aTimerThatIsToldEarlyIsScheduledAnew() {
+    @Test func `a timer that is told early is scheduled anew`() {
         var harness = Harness()
         harness.tell(all: .opened, .pathChanged(.wifi))
         let deadline = harness.now + .seconds(10)
@@ -164,7 +164,7 @@ import Testing
             harness.tell(.timerFired(.dial), after: .seconds(9)) == [.scheduleTimer(.dial, deadline: deadline)])
     }
 
-    @Test func aLongAnswerIsNotTriedToItsEnd() {
+    @Test func `a long answer is not tried to its end`() {
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(.wifi))
         harness.answer((1...20).map { IPAddress(v4: 0xC633_6400 + $0) })
@@ -172,7 +172,7 @@ import Testing
         #expect(harness.status.state == .backingOff)
     }
 
-    @Test func anEmptyAnswerIsANameWithoutAnAddress() {
+    @Test func `an empty answer is a name without an address`() {
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(.wifi))
         harness.answer([])
@@ -194,7 +194,7 @@ extension ConnectionAction {
         .resolved(query: 1, .addresses([.init(overWifi: .office)])),
         .resolutionFailed(query: 1, .noSuchName),
     ])
-    func wordOfAnEarlierEpochOrQueryIsIgnored(input: ConnectionInput) {
+    func `word of an earlier epoch or query is ignored`(input: ConnectionInput) {
         var harness = Harness.ready()
         harness.tell(.redialRequested())
         #expect(harness.tell(input) == [])
@@ -209,7 +209,7 @@ extension ConnectionAction {
     }
 
     @Test(arguments: ConnectionTimer.allCases)
-    func aTimerOfAnotherStateIsIgnored(timer: ConnectionTimer) {
+    func `a timer of another state is ignored`(timer: ConnectionTimer) {
         var ready = Harness.ready()
         #expect(ready.tell(.timerFired(timer), after: .seconds(10_000)) == [])
         var waiting = Harness()
@@ -217,7 +217,7 @@ extension ConnectionAction {
         #expect(waiting.tell(.timerFired(timer), after: .seconds(10_000)) == [])
     }
 
-    @Test func aConnectedFlowIsNotEndedByWordOfItsDial() {
+    @Test func `a connected flow is not ended by word of its dial`() {
         var harness = Harness.ready()
         #expect(harness.tell(.dialFailed(epoch: 1, .refused)) == [])
         #expect(harness.tell(.dialSucceeded(epoch: 1, local: .local, remote: .office)) == [])

@@ -12,7 +12,7 @@ import Testing
         if case .openSocket = action { true } else { false }
     }
 
-    @Test func aParkedFlowIsKeptAliveAndATakenOneIsNot() {
+    @Test func `a parked flow is kept alive and a taken one is not`() {
         var harness = Harness.ready(Self.session)
         let heartbeat = Self.session.heartbeat
         #expect(heartbeat?.kind == .mqtt)
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(arguments: FlowOwnership.Holder.allCases, FlowOwnership.Session.allCases)
-    func aKeepaliveIsSentInTheAgentsHandsAndSomeOnASessionAlone(
+    func `a keepalive is sent in the agent's hands and some on a session alone`(
         holder: FlowOwnership.Holder, session: FlowOwnership.Session
     ) {
         let ownership = FlowOwnership(holder: holder, session: session)
@@ -52,7 +52,7 @@ import Testing
     ]
 
     @Test(arguments: rests)
-    func whatBecomesOfUnreadBytesGoesByTheHandsTheyAreInAndByTheEnd(
+    func `what becomes of unread bytes goes by the hands they are in and by the end`(
         holder: FlowOwnership.Holder, session: FlowOwnership.Session, rest: UnreadRest,
         others: [CloseReason: UnreadRest]
     ) {
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func whoNeverCameToReadLeavesNoSession() {
+    @Test func `who never came to read leaves no session`() {
         var harness = Harness.ready(Self.session)
         harness.tell(.taken(epoch: 1))
         let actions = harness.tell(.returned(epoch: 1))
@@ -76,7 +76,7 @@ import Testing
         #expect(harness.status.ownership == .parked)
     }
 
-    @Test func anAnswerThatTheClientMayReadIsNotAwaited() {
+    @Test func `an answer that the client may read is not awaited`() {
         var harness = Harness.ready(Self.session)
         harness.tell(all: .taken(epoch: 1), .parked(epoch: 1), .probeSent(epoch: 1))
         #expect(harness.tell(.taken(epoch: 1)).contains(.cancelTimer(.proof)))
@@ -86,12 +86,12 @@ import Testing
         ConnectionInput.taken(epoch: 2), .parked(epoch: 2), .abandoned(epoch: 2, isUntouched: false, isAlone: true),
         .arrived(epoch: 2),
     ])
-    func anotherEpochIsNoNews(input: ConnectionInput) {
+    func `another epoch is no news`(input: ConnectionInput) {
         var harness = Harness.ready()
         #expect(harness.tell(input) == [])
     }
 
-    @Test func bytesAreToldOnce() {
+    @Test func `bytes are told once`() {
         var harness = Harness.ready()
         #expect(harness.tell(.arrived(epoch: 1)) == [harness.event(.arrived, from: .ready, because: .arrived)])
         #expect(harness.tell(.arrived(epoch: 1)) == [])
@@ -99,7 +99,7 @@ import Testing
         #expect(harness.tell(.arrived(epoch: 1)).count == 1)
     }
 
-    @Test func whatCameIsNotLeftBehindForABetterPath() {
+    @Test func `what came is not left behind for a better path`() {
         var harness = Harness.ready()
         harness.tell(.arrived(epoch: 1))
         #expect(!harness.tell(.pathChanged(.modem)).contains(where: Self.isOpening))
@@ -107,14 +107,14 @@ import Testing
         #expect(harness.tell(.taken(epoch: 1)).contains(where: Self.isOpening))
     }
 
-    @Test func whatComesInTheMiddleOfAMoveEndsIt() {
+    @Test func `what comes in the middle of a move ends it`() {
         var harness = Harness.ready()
         harness.tell(.pathChanged(.modem))
         #expect(harness.tell(.arrived(epoch: 1)).contains(.closeSocket(epoch: 2, .superseded, .dropped)))
         #expect(harness.status.epoch == 1)
     }
 
-    @Test func aFlowWhoseClientIsGoneIsMadeAnewAndNoFailureIsCounted() {
+    @Test func `a flow whose client is gone is made anew and no failure is counted`() {
         var harness = Harness.ready()
         harness.tell(.taken(epoch: 1))
         let actions = harness.tell(.abandoned(epoch: 1, isUntouched: false, isAlone: true))
@@ -128,7 +128,7 @@ import Testing
         #expect(harness.tell(.abandoned(epoch: 2, isUntouched: false, isAlone: true)) == [])
     }
 
-    @Test func anAdoptedFlowIsSupervisedAsIfItHadBeenDialled() {
+    @Test func `an adopted flow is supervised as if it had been dialled`() {
         var harness = Harness()
         let actions = harness.tell(.adopted(Adoption(epoch: 7, local: .local, remote: .office)))
         #expect(actions.first == .observePath(harness.machine.policy.target))
@@ -142,7 +142,7 @@ import Testing
     }
 
     /// Over a restart of the agent, since its keys are elsewhere.
-    @Test func whatTheAgentSecuredIsKeptAliveInItsProtocolAndKeepsItsSummary() {
+    @Test func `what the agent secured is kept alive in its protocol and keeps its summary`() {
         var harness = Harness(ConnectionPolicy(remote: .of("mqtts://192.0.2.7")))
         let end = TLSSummary.CertificateEnd(seconds: 2_000_000_000, isOwn: false)
         let security = TLSSummary(
@@ -162,7 +162,7 @@ import Testing
         #expect(harness.tell(.certificateEnds(epoch: 2)) == [])
     }
 
-    @Test func whatItsClientSecuredItselfIsKeptAliveByTheKernelAlone() {
+    @Test func `what its client secured itself is kept alive by the kernel alone`() {
         var policy = ConnectionPolicy(remote: .of("mqtts://192.0.2.7"))
         var harness = Harness(policy)
         func heartbeats(_ actions: [ConnectionAction]) -> [Heartbeat?] {

@@ -13,7 +13,7 @@ import Testing
 
     private var random = SplitMix64(seed: 1)
 
-    @Test mutating func eachProtocolSaysWhatItsDocumentSays() throws {
+    @Test mutating func `each protocol says what its document says`() throws {
         var crlf = KeepaliveDialogue(.crlf)
         #expect(try crlf.ping(using: &random) == Array("\r\n\r\n".utf8))
         var mqtt = KeepaliveDialogue(.mqtt)
@@ -27,7 +27,7 @@ import Testing
         #expect(own.received([2, 3, 4]) == .init(forClient: [4], answers: 1))
     }
 
-    @Test mutating func aWebSocketPingIsMaskedAndItsPongRepeatsThePayload() throws {
+    @Test mutating func `a web socket ping is masked and its pong repeats the payload`() throws {
         var dialogue = KeepaliveDialogue(.websocket)
         let ping = try dialogue.ping(using: &random)
         #expect(ping.prefix(2) == [0x89, 0x88] && ping.count == 14)
@@ -39,7 +39,7 @@ import Testing
         #expect(dialogue.received([0x8A, 0x08] + payload) == .init(answers: 1))
     }
 
-    @Test mutating func anXMPPPingIsAnsweredByItsIdWhateverTheOrderOfTheAttributes() throws {
+    @Test mutating func `an XMPP ping is answered by its id whatever the order of the attributes`() throws {
         let forms = [
             "<iq type='result' id='ID'/>", "<iq id=\"ID\" from='example.com' to='a@example.com/b' type='result' />",
             "<iq type='result' id='ID'></iq>",
@@ -61,7 +61,7 @@ import Testing
         "<iq type='result'/>", "<iqs type='result' id='ID'/>", "<message type='result' id='ID'/>",
         "<iq type='result' id='ID' id='ID'/>", "<iq><iq type='result' id='ID'/></iq>", " ",
     ])
-    mutating func whatOnlyLooksLikeTheAnswerIsTheClients(form: String) throws {
+    mutating func `what only looks like the answer is the client's`(form: String) throws {
         var dialogue = KeepaliveDialogue(.xmppPing)
         let ping = String(decoding: try dialogue.ping(using: &random), as: UTF8.self)
         let id = ping.split(separator: "'")[3]
@@ -70,7 +70,7 @@ import Testing
         #expect(dialogue.received(bytes) == .init(forClient: bytes))
     }
 
-    @Test mutating func anAnswerInTwoSegmentsIsOneAnswer() throws {
+    @Test mutating func `an answer in two segments is one answer`() throws {
         var dialogue = KeepaliveDialogue(.crlf)
         _ = try dialogue.ping(using: &random)
         #expect(dialogue.received([0x0D]) == .init())
@@ -79,7 +79,7 @@ import Testing
         #expect(dialogue.received([0x0D, 0x0A]) == .init(forClient: [0x0D, 0x0A]))
     }
 
-    @Test mutating func theBytesOfAMessageBeforeOrAfterItAreTheClients() throws {
+    @Test mutating func `the bytes of a message before or after it are the client's`() throws {
         var dialogue = KeepaliveDialogue(.crlf)
         _ = try dialogue.ping(using: &random)
         // The body holds what the answer looks like, and the empty line as well.
@@ -90,7 +90,7 @@ import Testing
                     forClient: message + message, answers: 1))
     }
 
-    @Test mutating func nothingIsSentIntoTheMiddleOfAMessage() throws {
+    @Test mutating func `nothing is sent into the middle of a message`() throws {
         for (keepalive, half, rest) in [
             (KeepaliveProtocol.crlf, "REGISTER sip:x SIP/2.0\r\nContent-Length : 2\r\n\r\na", "b"),
             (.mqtt, "\u{30}\u{03}ab", "c"),
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test mutating func aControlFrameMayStandBetweenFragmentsAndNotWithinOne() throws {
+    @Test mutating func `a control frame may stand between fragments and not within one`() throws {
         var dialogue = KeepaliveDialogue(.websocket)
         dialogue.sent([0x01, 0x82, 1, 2, 3, 4, 5])
         #expect(throws: KeepaliveDialogue.Obstacle.insideMessage) { try dialogue.ping(using: &random) }
@@ -122,7 +122,7 @@ import Testing
                     forClient: first + last, answers: 1))
     }
 
-    @Test(arguments: all) func oneIsAwaitedAtATime(keepalive: KeepaliveProtocol) throws {
+    @Test(arguments: all) func `one is awaited at a time`(keepalive: KeepaliveProtocol) throws {
         var (dialogue, random) = (KeepaliveDialogue(keepalive), SplitMix64(seed: 1))
         _ = try dialogue.ping(using: &random)
         guard keepalive.figures.answer == .message else { return }
@@ -131,12 +131,12 @@ import Testing
         _ = try dialogue.ping(using: &random)
     }
 
-    @Test mutating func theKernelsKeepaliveIsNobodyElsesBusiness() {
+    @Test mutating func `the kernel's keepalive is nobody else's business`() {
         var dialogue = KeepaliveDialogue(.kernel)
         #expect(throws: KeepaliveDialogue.Obstacle.kernelsOwn) { try dialogue.ping(using: &random) }
     }
 
-    @Test mutating func whatWasHeldBackIsTheClientsWhenTheAnswerDoesNotCome() throws {
+    @Test mutating func `what was held back is the client's when the answer does not come`() throws {
         var dialogue = KeepaliveDialogue(.custom(send: [1], expect: [7, 7, 7]))
         _ = try dialogue.ping(using: &random)
         #expect(dialogue.received([7, 7]) == .init())
@@ -144,7 +144,7 @@ import Testing
         #expect(dialogue.received([7]) == .init(forClient: [7]))
     }
 
-    @Test mutating func aParkedSocketIsJudgedWithoutReadingIt() throws {
+    @Test mutating func `a parked socket is judged without reading it`() throws {
         var dialogue = KeepaliveDialogue(.mqtt)
         #expect(dialogue.peeked([0xD0, 0]) == .forClient)
         _ = try dialogue.ping(using: &random)
@@ -164,20 +164,20 @@ import Testing
         (.xmppPing, "<!-- -->"), (.xmppPing, "text"), (.xmppPing, "</stream:stream>"), (.xmppPing, "<a b='<'/>"),
         (.websocket, "\u{3}"), (.websocket, "\u{1}\u{1}"), (.websocket, "\u{0}"),
     ])
-    func whatAProtocolForbidsEndsTheKeepalivesOfTheFlow(keepalive: KeepaliveProtocol, sent: String) {
+    func `what a protocol forbids ends the keepalives of the flow`(keepalive: KeepaliveProtocol, sent: String) {
         var (dialogue, random) = (KeepaliveDialogue(keepalive), SplitMix64(seed: 1))
         dialogue.sent(Array(sent.utf8))
         #expect(throws: KeepaliveDialogue.Obstacle.framingLost) { try dialogue.ping(using: &random) }
     }
 
-    @Test mutating func anXMPPStreamBeginsAnewAfterItsLogin() throws {
+    @Test mutating func `an XMPP stream begins anew after its login`() throws {
         var dialogue = KeepaliveDialogue(.xmppPing)
         dialogue.sent(Array("<auth mechanism='PLAIN'>AA==</auth><?xml version='1.0'?>".utf8))
         dialogue.sent(Array("<stream:stream to='example.com' xmlns='jabber:client'><iq id='1'/>\n".utf8))
         _ = try dialogue.ping(using: &random)
     }
 
-    @Test func theFiguresAreThoseOfTheDocuments() {
+    @Test func `the figures are those of the documents`() {
         #expect(KeepaliveProtocol.crlf.figures.cadence == Cadence(interval: .seconds(120), tolerance: .seconds(25)))
         #expect(KeepaliveProtocol.crlf.figures.answerDeadline == .seconds(10))
         let flow = KeepaliveFigures.sip(flowTimer: .seconds(100)).cadence
@@ -193,7 +193,7 @@ import Testing
 }
 
 extension KeepaliveDialogueTests {
-    @Test mutating func afterAChangeOfThePathASecondKeepaliveMayGoBehindTheFirst() throws {
+    @Test mutating func `after a change of the path a second keepalive may go behind the first`() throws {
         var dialogue = KeepaliveDialogue(.crlf)
         _ = try dialogue.ping(using: &random)
         _ = try dialogue.ping(isVerification: true, using: &random)
@@ -204,7 +204,7 @@ extension KeepaliveDialogueTests {
         #expect(dialogue.received([0x0D, 0x0A, 0x0D, 0x0A]) == .init(forClient: [0x0D, 0x0A], answers: 1))
     }
 
-    @Test mutating func theAnswerToTheLaterOfTwoPingsStandsForBoth() throws {
+    @Test mutating func `the answer to the later of two pings stands for both`() throws {
         var dialogue = KeepaliveDialogue(.websocket)
         _ = try dialogue.ping(using: &random)
         let later = try dialogue.ping(isVerification: true, using: &random)

@@ -11,12 +11,12 @@ import Testing
     /// So many seconds after the flow began.
     private func at(_ seconds: Double) -> Duration { start + .seconds(seconds) }
 
-    @Test func theHandshakeIsTheFirstProof() {
+    @Test func `the handshake is the first proof`() {
         #expect(flow.lastProof == start)
         #expect(flow.deadline == nil && !flow.isVerifying)
     }
 
-    @Test mutating func anAnswerInTimeIsAProof() {
+    @Test mutating func `an answer in time is a proof`() {
         flow.probeSent(at: at(120))
         #expect(flow.deadline == at(130))
         flow.answered(at: at(121))
@@ -25,7 +25,7 @@ import Testing
         #expect(flow.check(at: at(130)) == .alive)
     }
 
-    @Test mutating func aServerThatNeverAnsweredIsNotDeadForNotAnsweringNow() {
+    @Test mutating func `a server that never answered is not dead for not answering now`() {
         flow.probeSent(at: at(120))
         #expect(flow.check(at: at(129)) == .alive)
         #expect(flow.check(at: at(130)) == .indifferent)
@@ -33,7 +33,7 @@ import Testing
         #expect(flow.lastProof == start)
     }
 
-    @Test mutating func oneThatAnsweredBeforeIs() {
+    @Test mutating func `one that answered before is`() {
         flow.probeSent(at: at(120))
         flow.answered(at: at(121))
         flow.probeSent(at: at(240))
@@ -46,13 +46,13 @@ import Testing
     }
 
     @Test(arguments: [KeepaliveProtocol.mqtt, .websocket, .xmppPing])
-    func whereTheProtocolObligesItTheFirstSilenceIsDeath(keepalive: KeepaliveProtocol) {
+    func `where the protocol obliges it the first silence is death`(keepalive: KeepaliveProtocol) {
         var flow = Liveness(keepalive.figures, connectedAt: start)
         flow.probeSent(at: at(60))
         #expect(flow.check(at: at(70)) == .unanswered)
     }
 
-    @Test mutating func onlyARoundTripBegunAfterTheEventVerifies() {
+    @Test mutating func `only a round trip begun after the event verifies`() {
         flow.probeSent(at: at(120))
         flow.verify(at: at(121))
         #expect(flow.isVerifying && flow.deadline == at(124))
@@ -67,7 +67,7 @@ import Testing
         #expect(flow.check(at: at(124)) == .alive)
     }
 
-    @Test mutating func answersComeInTheOrderOfTheirProbes() {
+    @Test mutating func `answers come in the order of their probes`() {
         flow.probeSent(at: at(120))
         flow.verify(at: at(121))
         flow.probeSent(at: at(121))
@@ -77,7 +77,7 @@ import Testing
         #expect(!flow.isVerifying)
     }
 
-    @Test mutating func anAnswerThatStandsForBothVerifies() {
+    @Test mutating func `an answer that stands for both verifies`() {
         flow.probeSent(at: at(120))
         flow.verify(at: at(121))
         flow.probeSent(at: at(121))
@@ -85,14 +85,14 @@ import Testing
         #expect(!flow.isVerifying && flow.deadline == nil)
     }
 
-    @Test mutating func withoutARoundTripTheFlowIsDeadAfterThreeSeconds() {
+    @Test mutating func `without a round trip the flow is dead after three seconds`() {
         flow.verify(at: at(50))
         flow.probeSent(at: at(50))
         #expect(flow.check(at: at(52.9)) == .alive)
         #expect(flow.check(at: at(53)) == .unverified)
     }
 
-    @Test mutating func anAcknowledgementVerifiesAndAnswersNoKeepalive() {
+    @Test mutating func `an acknowledgement verifies and answers no keepalive`() {
         flow.verify(at: at(50))
         flow.probeSent(at: at(50))
         flow.acknowledged(at(50), at: at(51))
@@ -100,7 +100,7 @@ import Testing
         #expect(!flow.hasAnsweredKeepalives)
     }
 
-    @Test mutating func aSecondEventCountsFromItself() {
+    @Test mutating func `a second event counts from itself`() {
         flow.verify(at: at(50))
         flow.probeSent(at: at(50))
         flow.verify(at: at(52))
@@ -108,7 +108,7 @@ import Testing
         #expect(flow.isVerifying && flow.deadline == at(55))
     }
 
-    @Test mutating func aKeepaliveFromBeforeASleepOwesNoAnswerInTime() {
+    @Test mutating func `a keepalive from before a sleep owes no answer in time`() {
         flow.probeSent(at: at(0))
         flow.verify(at: at(3600))
         #expect(flow.deadline == at(3603))
@@ -121,31 +121,31 @@ import Testing
         #expect(flow.deadline == at(3710))
     }
 
-    @Test mutating func aPathThatFlapsDoesNotKeepADeadFlow() {
+    @Test mutating func `a path that flaps does not keep a dead flow`() {
         for second in stride(from: 50.0, through: 58, by: 2) { flow.verify(at: at(second)) }
         #expect(flow.deadline == at(59))
         #expect(flow.check(at: at(59)) == .unverified)
     }
 
-    @Test mutating func aSleepBeginsItAnewToo() {
+    @Test mutating func `a sleep begins it anew too`() {
         flow.verify(at: at(50))
         flow.verify(at: at(3600))
         #expect(flow.deadline == at(3603))
     }
 
-    @Test mutating func aProofBeginsTheTimeOfTheNextOneAnew() {
+    @Test mutating func `a proof begins the time of the next one anew`() {
         flow.verify(at: at(50))
         flow.acknowledged(at(50), at: at(50.5))
         flow.verify(at: at(58))
         #expect(flow.deadline == at(61))
     }
 
-    @Test mutating func anAnswerThatNobodyAskedForProvesNothing() {
+    @Test mutating func `an answer that nobody asked for proves nothing`() {
         flow.answered(at: at(10))
         #expect(flow.lastProof == start && !flow.hasAnsweredKeepalives)
     }
 
-    @Test func theUserTimeoutOutlastsTheAnswersDeadline() {
+    @Test func `the user timeout outlasts the answer's deadline`() {
         #expect(KeepaliveProtocol.crlf.userTimeout(interval: .seconds(120)) == .seconds(130))
         #expect(KeepalivePolicy().giveUpAfter == .seconds(150))
     }

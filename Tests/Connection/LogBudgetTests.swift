@@ -9,7 +9,7 @@ import Testing
     private let start = Duration.seconds(1000)
 
     /// 43,500 lines a second for ten seconds, as of clients that are refused.
-    @Test func aStormOfOneKindIsABurstAndThenTheRefill() {
+    @Test func `a storm of one kind is a burst and then the refill`() {
         var budget = LogBudget<String>()
         var written = 0
         for number in 0..<435_000 {
@@ -21,7 +21,7 @@ import Testing
         #expect(budget.takeLeftOut(now: start + .seconds(10)) == [], "told once")
     }
 
-    @Test func eachKindIsSeenOnceAMinuteInAnyStorm() {
+    @Test func `each kind is seen once a minute in any storm`() {
         var budget = LogBudget<String>()
         var seen: [Duration] = []
         for number in 0..<300_000 {
@@ -34,7 +34,7 @@ import Testing
         #expect(zip(later, later.dropFirst()).allSatisfy { $1 - $0 <= .seconds(61) }, "\(later)")
     }
 
-    @Test func oneUsersStormLeavesTheOthersTheirLines() {
+    @Test func `one user's storm leaves the others their lines`() {
         var budget = LogBudget<String>()
         for _ in 0..<10_000 { _ = budget.admits("refused", of: 1000, now: start) }
         for user in [UInt32?.some(1001), nil] {

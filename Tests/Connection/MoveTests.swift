@@ -15,7 +15,7 @@ import Testing
         return harness
     }
 
-    @Test func aBetterPathIsDialledWhileTheFlowStandsAndIsVerified() {
+    @Test func `a better path is dialled while the flow stands and is verified`() {
         var harness = Harness.ready()
         let actions = harness.tell(.pathChanged(.modem), after: .seconds(7))
         #expect(
@@ -31,7 +31,7 @@ import Testing
         #expect(harness.status.localAddress == .local)
     }
 
-    @Test func theNewFlowTakesTheOldOnesPlaceBeforeThatIsClosed() {
+    @Test func `the new flow takes the old one's place before that is closed`() {
         var harness = moving()
         let actions = harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
         #expect(
@@ -45,7 +45,7 @@ import Testing
         #expect(harness.status.interface == "wwan0")
     }
 
-    @Test func whereTheUserWantsNoneTheFlowStaysAndProvesItself() {
+    @Test func `where the user wants none the flow stays and proves itself`() {
         var policy = ConnectionPolicy.office
         policy.movesToBetterPath = false
         var harness = Harness.ready(policy)
@@ -56,7 +56,7 @@ import Testing
         #expect(harness.status.epoch == 1)
     }
 
-    @Test func thePathToAnotherOfTheNamesAddressesIsNoBetterOne() {
+    @Test func `the path to another of the name's addresses is no better one`() {
         var harness = Harness.ready()
         var other = Path.modem
         other.destination = .second
@@ -64,7 +64,7 @@ import Testing
         #expect(!actions.contains { if case .openSocket = $0 { true } else { false } })
     }
 
-    @Test func aFlowThatStandsNeedsTheNameNoMore() {
+    @Test func `a flow that stands needs the name no more`() {
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(.wifi))
         harness.answer([.office])
@@ -80,14 +80,14 @@ import Testing
         #expect(harness.status.state == .waiting)
     }
 
-    @Test func aGatewayThatChangesUnderTheSameAddressNeedsNoOtherFlow() {
+    @Test func `a gateway that changes under the same address needs no other flow`() {
         var harness = Harness.ready()
         let actions = harness.tell(.pathChanged(.gatewayMoved))
         #expect(actions.contains(.probe(epoch: 1)))
         #expect(!actions.contains { if case .openSocket = $0 { true } else { false } })
     }
 
-    @Test func aMoveThatFailsKeepsTheFlowAndIsTriedAgain() {
+    @Test func `a move that fails keeps the flow and is tried again`() {
         var harness = moving()
         harness.tell(.acknowledged(epoch: 1, begun: harness.now))
         let actions = harness.tell(.dialFailed(epoch: 2, .refused), after: .milliseconds(10))
@@ -104,7 +104,7 @@ import Testing
         #expect(again.first == .openSocket(.overModem(epoch: 3)))
     }
 
-    @Test func aMoveThatFailsOfANetworkThatIsSettlingIsTriedAgainInSeconds() {
+    @Test func `a move that fails of a network that is settling is tried again in seconds`() {
         var harness = moving(ConnectionPolicy(remote: .of("sip://192.0.2.7")))
         harness.tell(.acknowledged(epoch: 1, begun: harness.now))
         let brief = harness.tell(.dialFailed(epoch: 2, .addressNotAvailable), after: .milliseconds(10))
@@ -114,14 +114,14 @@ import Testing
         #expect(long.contains(.scheduleTimer(.retry, deadline: harness.now + .seconds(45))))
     }
 
-    @Test func aPathThatLeadsBackEndsTheMove() {
+    @Test func `a path that leads back ends the move`() {
         var harness = moving()
         let actions = harness.tell(.pathChanged(.wifi))
         #expect(actions.prefix(2) == [.cancelTimer(.dial), .closeSocket(epoch: 2, .pathMoved, .dropped)])
         #expect(harness.status.epoch == 1)
     }
 
-    @Test func whenTheOldFlowEndsTheMoveIsTheDial() {
+    @Test func `when the old flow ends the move is the dial`() {
         var harness = moving()
         let actions = harness.tell(.remoteClosed(epoch: 1))
         #expect(
@@ -135,7 +135,7 @@ import Testing
         #expect(harness.status.reason == .connected)
     }
 
-    @Test func whenTheOldAddressGoesTheMoveIsTheDial() {
+    @Test func `when the old address goes the move is the dial`() {
         var harness = moving(.officeWithoutGrace)
         let actions = harness.tell(.localAddressRemoved(.wifiSource))
         #expect(actions.contains(.closeSocket(epoch: 1, .localAddressRemoved, .dropped)))
@@ -143,14 +143,14 @@ import Testing
         #expect(harness.status.epoch == 2)
     }
 
-    @Test func whenTheNewAddressGoesTheMoveEndsAndTheFlowStays() {
+    @Test func `when the new address goes the move ends and the flow stays`() {
         var harness = moving()
         let actions = harness.tell(.localAddressRemoved(.modemSource))
         #expect(actions == [.cancelTimer(.dial), .closeSocket(epoch: 2, .localAddressRemoved, .dropped)])
         #expect(harness.status.epoch == 1)
     }
 
-    @Test func aFlowThatDoesNotProveItselfLeavesItsPlaceToTheMove() {
+    @Test func `a flow that does not prove itself leaves its place to the move`() {
         var harness = moving()
         let actions = harness.tell(.timerFired(.proof), after: .seconds(3))
         #expect(
@@ -161,7 +161,7 @@ import Testing
         #expect(harness.status.epoch == 2)
     }
 
-    @Test func withoutAPathBothAreClosed() {
+    @Test func `without a path both are closed`() {
         var harness = moving(.officeWithoutGrace)
         let actions = harness.tell(.pathChanged(.none))
         #expect(

@@ -38,7 +38,7 @@ import Testing
         return (questions, dials)
     }
 
-    @Test(arguments: [1, 100, 1024]) func aHundredConnectionsCauseNoMoreThanOne(connections: Int) {
+    @Test(arguments: [1, 100, 1024]) func `a hundred connections cause no more than one`(connections: Int) {
         var budget = NetworkBudget()
         let caused = attack(with: connections, for: .seconds(15), in: &budget)
         #expect(caused.questions <= 1024 + 256 + 15 * 20 + 2, "\(caused)")
@@ -47,7 +47,7 @@ import Testing
         #expect(budget.nextTurn(of: mallory, now: start + .seconds(15)).at > start + .seconds(15))
     }
 
-    @Test func whatOneUserCausesIsNobodyElsesDebt() {
+    @Test func `what one user causes is nobody else's debt`() {
         var budget = NetworkBudget()
         _ = attack(with: 100, for: .seconds(15), in: &budget)
         let now = start + .seconds(15)
@@ -56,7 +56,7 @@ import Testing
         #expect(budget.attempt(at: server(1), for: alice, isPaid: false, now: now) == nil)
     }
 
-    @Test func thoseWhoWaitWakeOneAfterTheOther() {
+    @Test func `those who wait wake one after the other`() {
         var budget = NetworkBudget()
         var turns: [Duration] = []
         var atOnce = 0
@@ -77,7 +77,7 @@ import Testing
         #expect(budget.attempt(at: server(1), for: alice, isPaid: true, now: start + turns[0]) == nil)
     }
 
-    @Test func whoTakesTurnsAndLeavesThemPushesNobodyOffForHours() {
+    @Test func `who takes turns and leaves them pushes nobody off for hours`() {
         var budget = NetworkBudget()
         for _ in 0..<100_000 {
             let turn = budget.nextTurn(of: mallory, now: start)
@@ -88,7 +88,7 @@ import Testing
         #expect(budget.nextTurn(of: mallory, now: start + .seconds(60)).at <= start + .seconds(61))
     }
 
-    @Test func usersTogetherDoNotStormOneServer() {
+    @Test func `users together do not storm one server`() {
         var budget = NetworkBudget()
         var refusals: [HeldBack: Int] = [:]
         for user in 2000..<2003 {
@@ -115,7 +115,7 @@ import Testing
         #expect(dials.values.allSatisfy { (85 + 160...85 + 170).contains($0) }, "\(dials)")
     }
 
-    @Test func nobodyWhoDialsAServerForTheFirstTimeWaitsForOthers() {
+    @Test func `nobody who dials a server for the first time waits for others`() {
         var budget = NetworkBudget()
         var now = start
         for round in 0..<60 {
@@ -140,7 +140,7 @@ import Testing
         #expect(own >= 100, "\(own)")
     }
 
-    @Test func theUsersAtOneServerAreCountedWithinALimit() {
+    @Test func `the users at one server are counted within a limit`() {
         var budget = NetworkBudget()
         for user in 0..<10_000 {
             let account = Account(user: UInt32(10_000 + user), isLimited: true)
@@ -149,7 +149,7 @@ import Testing
         #expect(budget.sharers(of: server(1)) == NetworkBudget.mostSharers)
     }
 
-    @Test func theAdministratorsConnectionsAllReturnAtOnceAndCountForNobody() {
+    @Test func `the administrators connections all return at once and count for nobody`() {
         var budget = NetworkBudget()
         let configured = Account(user: 1000, isLimited: false)
         for _ in 0..<10_000 {
@@ -162,7 +162,7 @@ import Testing
         #expect(budget.attempt(at: server(1), for: mallory, isPaid: false, now: start) == nil)
     }
 
-    @Test func aDialThatHasBegunIsFinishedOnCredit() {
+    @Test func `a dial that has begun is finished on credit`() {
         var budget = NetworkBudget()
         while budget.ask(for: alice, isPartOfDial: false, now: start) {}
         var owed = 0
@@ -172,7 +172,7 @@ import Testing
         #expect(budget.nextTurn(of: alice, now: start).at == start + .milliseconds(50 * (owed + 1)))
     }
 
-    @Test func theTablesHaveALimitAndForget() {
+    @Test func `the tables have a limit and forget`() {
         var budget = NetworkBudget()
         for number in 0..<50_000 {
             let account = Account(user: UInt32(1 + number % 500), isLimited: true)

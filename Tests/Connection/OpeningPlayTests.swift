@@ -38,7 +38,7 @@ import Testing
         mutating func receive(_ text: String) -> OpeningPlay.Move { receive(Array(text.utf8)) }
     }
 
-    @Test func whatIsOfAnAnswerIsReadAsItComesAndWhatMayNotBeIsLeft() {
+    @Test func `what is of an answer is read as it comes and what may not be is left`() {
         let end = Array("</features>".utf8)
         var line = Line(
             Opening([.init(send: [1], answer: ExpectedAnswer(.delimiter(end)), overtakers: [BytePattern([9, 9, 9])])]))
@@ -56,7 +56,7 @@ import Testing
         #expect(line.unread == [0x55])
     }
 
-    @Test func anAnswerThatHasNoEndIsGivenUp() {
+    @Test func `an answer that has no end is given up`() {
         var line = Line(Opening([.init(send: [1], answer: ExpectedAnswer(.delimiter([0x5A])))]))
         var last = OpeningPlay.Move.wait
         var count = 0
@@ -86,7 +86,7 @@ import Testing
     ])
 
     @Test(arguments: [UInt8(0), 1])
-    func theSessionPresentBitIsFree(flags: UInt8) {
+    func `the session present bit is free`(flags: UInt8) {
         var line = Line(Self.mqtt)
         #expect(line.receive("") == .wait)
         #expect(line.sent == [Self.connect])
@@ -96,14 +96,14 @@ import Testing
         #expect(line.unread == [])
     }
 
-    @Test func aRefusedLoginIsAMismatchOfItsStep() {
+    @Test func `a refused login is a mismatch of its step`() {
         var line = Line(Self.mqtt)
         #expect(line.receive([0x20, 2, 0, 5]) == .failed(.refused(1, "CONNACK 5, not authorized")))
         #expect(line.sent.count == 1)
         #expect(line.unread == [0x20, 2, 0, 5])
     }
 
-    @Test func whatComesBehindTheLastAnswerIsTheClients() {
+    @Test func `what comes behind the last answer is the client's`() {
         let publish: [UInt8] = [0x32, 6, 0, 1, 0x61, 0, 9, 0x21]
         var line = Line(Self.mqtt)
         _ = line.receive("")
@@ -112,7 +112,7 @@ import Testing
         #expect(line.unread == publish + publish)
     }
 
-    @Test func aMessageThatOvertakesTheAnswerShowsThatTheSessionStands() {
+    @Test func `a message that overtakes the answer shows that the session stands`() {
         let publish: [UInt8] = [0x3A, 6, 0, 1, 0x61, 0, 9, 0x21]
         var line = Line(Self.mqtt)
         _ = line.receive("")
@@ -121,13 +121,13 @@ import Testing
         #expect(line.sent == [Self.connect, Self.subscribe])
     }
 
-    @Test func aRefusedSubscriptionIsAMismatch() {
+    @Test func `a refused subscription is a mismatch`() {
         var line = Line(Self.mqtt)
         _ = line.receive([0x20, 2, 0, 0])
         #expect(line.receive([0x90, 3, 0, 1, 0x80]) == .failed(.refused(2, "SUBACK 0x80, unspecified error")))
     }
 
-    @Test func howTheStreamIsCutMakesNoDifference() {
+    @Test func `how the stream is cut makes no difference`() {
         let stream: [UInt8] = [0x20, 2, 1, 0, 0x90, 3, 0, 1, 1, 0x30, 3, 0, 1, 0x61]
         for cut in 0...stream.count {
             var line = Line(Self.mqtt)
@@ -140,7 +140,7 @@ import Testing
         #expect(stream.prefix(9).map { line.receive([$0]) }.last == .done)
     }
 
-    @Test func aMessageOfUnknownLengthIsCutByItsProtocol() {
+    @Test func `a message of unknown length is cut by its protocol`() {
         // CONNACK of MQTT 5: flags, reason, and properties of any length.
         let opening = Opening([
             .init(
@@ -161,7 +161,7 @@ import Testing
 
     // MARK: - WebSocket, XMPP, lines
 
-    @Test func aTokenOverAWebSocket() {
+    @Test func `a token over a web socket`() {
         let opening = Opening([
             .init(
                 send: Array("GET /ws HTTP/1.1\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".utf8),
@@ -194,7 +194,7 @@ import Testing
             invalid.receive(frame(#"{"type":"auth_invalid"}"#)) == .failed(.init(step: 3, cause: .mismatch)))
     }
 
-    @Test func plainXMPP() {
+    @Test func `plain XMPP`() {
         func until(_ end: String, _ content: String = "", from start: String = "") -> ExpectedAnswer {
             ExpectedAnswer(
                 .delimiter(Array(end.utf8)), beginning: BytePattern(Array(start.utf8)), content: Array(content.utf8))
@@ -220,7 +220,7 @@ import Testing
         #expect(refused.receive("<failure><not-authorized/>") == .failed(.refused(2, "SASL failure, not-authorized")))
     }
 
-    @Test func theServerMaySpeakFirst() {
+    @Test func `the server may speak first`() {
         let opening = Opening([
             .init(answer: ExpectedAnswer(.delimiter([10]), beginning: BytePattern(Array("220 ".utf8)))),
             .init(send: Array("EHLO me\r\n".utf8), answer: ExpectedAnswer(.length(3), content: Array("250".utf8))),
@@ -233,7 +233,7 @@ import Testing
 
     // MARK: - Bounds
 
-    @Test func anAnswerHasALongestLength() {
+    @Test func `an answer has a longest length`() {
         let longest = ExpectedAnswer.longestAnswer
         let opening = Opening([.init(send: [1], answer: ExpectedAnswer(.delimiter([10])))])
         var line = Line(opening)
@@ -281,7 +281,7 @@ import Testing
             "step 1 has its answer overtaken by anything"
         ),
     ])
-    func whatIsWrongIsSaid(opening: Opening, problem: String?) {
+    func `what is wrong is said`(opening: Opening, problem: String?) {
         #expect(opening.problem == problem)
         var policy = ConnectionPolicy.office
         policy.opening = opening
@@ -291,7 +291,7 @@ import Testing
 
     // MARK: - Secrets
 
-    @Test func noDescriptionShowsAByteOfIt() {
+    @Test func `no description shows a byte of it`() {
         let opening = Opening([
             .init(
                 send: Array("swordfish".utf8),
@@ -342,14 +342,14 @@ import Testing
         ]
     }()
 
-    @Test func theKeepAliveOfAConnectIsKept() {
+    @Test func `the keep alive of a connect is kept`() {
         for (packet, promise) in Self.promises {
             let opening = Opening([.init(send: packet, answer: ExpectedAnswer(BytePattern([1])))])
             #expect(opening.promisedKeepAlive == promise, "\(packet)")
         }
     }
 
-    @Test func aHeartbeatIsAsFrequentAsTheConnectPromises() {
+    @Test func `a heartbeat is as frequent as the connect promises`() {
         func opening(_ seconds: UInt8) -> Opening {
             Opening([.init(send: [0x10, 12, 0, 4] + "MQTT".utf8 + [4, 2, 0, seconds], answer: nil)])
         }

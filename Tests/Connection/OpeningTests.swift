@@ -45,7 +45,7 @@ import Testing
 
     // MARK: - A new flow
 
-    @Test func aNewFlowIsLoggedInOnBeforeAnythingElse() {
+    @Test func `a new flow is logged in on before anything else`() {
         var harness = Harness(Self.policy())
         harness.tell(all: .opened, .pathChanged(.wifi))
         #expect(
@@ -58,7 +58,7 @@ import Testing
         #expect(harness.tell(.arrived(epoch: 1)) == [])
     }
 
-    @Test func whenAllIsAnsweredItIsAsIfParked() {
+    @Test func `when all is answered it is as if parked`() {
         var harness = opening()
         #expect(
             harness.tell(.sessionOpened(epoch: 1), after: .seconds(1)) == [
@@ -71,7 +71,7 @@ import Testing
         #expect(harness.tell(.openingFailed(epoch: 1, .init(step: 1, cause: .mismatch))) == [])
     }
 
-    @Test func eachAnswerIsAProofAndHasATimeOfItsOwn() {
+    @Test func `each answer is a proof and has a time of its own`() {
         var harness = opening()
         let begin = harness.now
         #expect(
@@ -89,7 +89,7 @@ import Testing
         #expect(harness.status.lastProof == begin + .seconds(18))
     }
 
-    @Test func anAnswerEndsTheVerificationOfAFlowThatMoved() {
+    @Test func `an answer ends the verification of a flow that moved`() {
         var harness = opening()
         harness.tell(.resumed, after: .seconds(1))
         #expect(harness.status.state == .verifying)
@@ -99,7 +99,7 @@ import Testing
 
     // MARK: - Refused
 
-    @Test func aRefusalCallsTheClientAndLeavesItTheFlow() {
+    @Test func `a refusal calls the client and leaves it the flow`() {
         let failure = OpeningFailure(step: 1, cause: .mismatch)
         var harness = opening()
         #expect(
@@ -114,7 +114,7 @@ import Testing
         #expect(harness.status.ownership == FlowOwnership(holder: .client, session: .unknown))
     }
 
-    @Test func aServerThatIsBusyIsAskedEverMoreRarelyHoweverLateItHangsUp() {
+    @Test func `a server that is busy is asked ever more rarely however late it hangs up`() {
         var harness = opening()
         let busy = OpeningFailure(step: 1, cause: .mismatch, refusal: LoginRefusal("busy", mayPass: true))
         for attempt in 1...3 {
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test func whatAClientMakesOfARefusedFlowCountsAsAnyOther() {
+    @Test func `what a client makes of a refused flow counts as any other`() {
         var harness = opening()
         harness.tell(.openingFailed(epoch: 1, .init(step: 1, cause: .mismatch)))
         harness.tell(all: .taken(epoch: 1), .parked(epoch: 1))
@@ -136,7 +136,7 @@ import Testing
         #expect(harness.status.attempt == 1)
     }
 
-    @Test func aSessionThatLastedStartsTheBackoffOverAndOneThatDidNotDoesNot() {
+    @Test func `a session that lasted starts the backoff over and one that did not does not`() {
         var harness = opening()
         harness.tell(.openingAnswered(epoch: 1, awaiting: 2, begun: nil), after: .seconds(9))
         harness.tell(.sessionOpened(epoch: 1), after: .seconds(9))
@@ -151,7 +151,7 @@ import Testing
 
     // MARK: - Silence
 
-    @Test func aServerThatDoesNotAnswerIsDialledAnew() {
+    @Test func `a server that does not answer is dialled anew`() {
         let failure = OpeningFailure(step: 2, cause: .timedOut)
         var harness = opening()
         harness.tell(.openingAnswered(epoch: 1, awaiting: 2, begun: nil))
@@ -167,7 +167,7 @@ import Testing
         #expect(harness.status.attempt == 2)
     }
 
-    @Test func theThirdOpeningInARowThatComesToNothingCallsTheClientOnce() {
+    @Test func `the third opening in a row that comes to nothing calls the client once`() {
         var harness = opening()
         for attempt in 1...5 {
             let epoch = harness.status.epoch
@@ -183,7 +183,7 @@ import Testing
         #expect(Self.kinds(harness.tell(.remoteClosed(epoch: 6))) == [.stateChanged])
     }
 
-    @Test func anOpeningThatSucceedsStartsThatCountOver() {
+    @Test func `an opening that succeeds starts that count over`() {
         var harness = opening()
         for attempt in 1...6 {
             let epoch = harness.status.epoch
@@ -194,14 +194,14 @@ import Testing
         }
     }
 
-    @Test func noKeepaliveThatThePolicyBringsIsSentInTheMiddle() {
+    @Test func `no keepalive that the policy brings is sent in the middle`() {
         var harness = opening(Self.policy("sip://192.0.2.7:5060"))
         var policy = Self.policy("sip://192.0.2.7:5060")
         policy.heartbeat = Heartbeat(.crlf, interval: .seconds(40))
         #expect(harness.tell(.policyChanged(policy)).contains(.keepAlive(epoch: 1, nil)))
     }
 
-    @Test func aLossOfThePathIsNobodysRefusal() {
+    @Test func `a loss of the path is nobody's refusal`() {
         var harness = opening()
         for _ in 1...4 {
             #expect(Self.kinds(harness.tell(.pathChanged(.none))) == [.stateChanged])
@@ -211,7 +211,7 @@ import Testing
         }
     }
 
-    @Test func aFlowThatDoesNotProveItselfInTheMiddleTakesItsTimersAlong() {
+    @Test func `a flow that does not prove itself in the middle takes its timers along`() {
         var harness = opening()
         harness.tell(.resumed)
         let actions = harness.tell(.timerFired(.proof), after: .seconds(3))
@@ -220,7 +220,7 @@ import Testing
 
     // MARK: - Moving
 
-    @Test func aFlowOverABetterPathTakesThePlaceOfTheOtherWhenItHasASession() {
+    @Test func `a flow over a better path takes the place of the other when it has a session`() {
         var harness = opened()
         harness.tell(.pathChanged(.modem), after: .seconds(100))
         #expect(
@@ -242,7 +242,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func aServerThatAnsweredOnTheOldFlowMeanwhileIsKnownToAnswer(isOldLost: Bool) {
+    func `a server that answered on the old flow meanwhile is known to answer`(isOldLost: Bool) {
         var harness = moving(Self.policy("sip://192.0.2.7:5060"))
         harness.tell(all: .probeSent(epoch: 1), .answered(epoch: 1, count: 1))
         if isOldLost { harness.tell(.remoteClosed(epoch: 1)) }
@@ -251,7 +251,7 @@ import Testing
         #expect(actions.contains(.closeSocket(epoch: 2, .unanswered, .kept)))
     }
 
-    @Test func aServerWithOneSessionEndsTheOtherFlowAndThatIsNoFailure() {
+    @Test func `a server with one session ends the other flow and that is no failure`() {
         var harness = moving()
         let actions = harness.tell(.remoteClosed(epoch: 1))
         #expect(actions.contains(.closeSocket(epoch: 1, .remoteClosed, .kept)))
@@ -263,7 +263,7 @@ import Testing
         #expect(harness.status.ownership == .parked)
     }
 
-    @Test func aMoveWhoseOpeningFailsLeavesTheFlowThatStands() {
+    @Test func `a move whose opening fails leaves the flow that stands`() {
         for input in [
             ConnectionInput.openingFailed(epoch: 2, .init(step: 1, cause: .mismatch)), .remoteClosed(epoch: 2),
             .timerFired(.opening),
@@ -277,7 +277,7 @@ import Testing
         }
     }
 
-    @Test func whatTheServerSaysOnTheOldFlowMeanwhileDoesNotEndTheMove() {
+    @Test func `what the server says on the old flow meanwhile does not end the move`() {
         var harness = moving()
         #expect(Self.kinds(harness.tell(.arrived(epoch: 1))) == [.arrived])
         harness.tell(.pathChanged(.modem))
@@ -285,7 +285,7 @@ import Testing
         #expect(harness.status.epoch == 2)
     }
 
-    @Test func aFlowWithoutASessionIsNotKeptForTheNext() {
+    @Test func `a flow without a session is not kept for the next`() {
         var harness = opening()
         harness.tell(.pathChanged(.modem))
         let actions = harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
@@ -293,7 +293,7 @@ import Testing
         #expect(harness.status.ownership == .opening)
     }
 
-    @Test func theNextFlowGoesWithItsAddressAndStaysWithoutTheOthers() {
+    @Test func `the next flow goes with its address and stays without the others`() {
         var harness = moving()
         #expect(
             harness.tell(.localAddressRemoved(.modemSource)).contains(
@@ -315,7 +315,7 @@ import Testing
             ])
     }
 
-    @Test func aPathThatLeadsBackEndsTheMove() {
+    @Test func `a path that leads back ends the move`() {
         var harness = moving()
         #expect(harness.tell(.pathChanged(.wifi)).contains(.closeSocket(epoch: 2, .pathMoved, .dropped)))
         #expect(harness.status.epoch == 1)
@@ -323,7 +323,7 @@ import Testing
 
     // MARK: - What a client leaves
 
-    @Test func whatAClientLeftGoesBeforeThePolicy() {
+    @Test func `what a client left goes before the policy`() {
         let left = Opening([.init(send: [9], answer: ExpectedAnswer(BytePattern([8])))])
         var harness = Harness(Self.policy())
         harness.tell(all: .opened, .openingLeft(left), .pathChanged(.wifi))
@@ -336,7 +336,7 @@ import Testing
         #expect(none.status.ownership == .new)
     }
 
-    @Test func whatAClientLeftIsNotSaidToAnotherServer() {
+    @Test func `what a client left is not said to another server`() {
         let left = Opening([.init(send: [9], answer: ExpectedAnswer(BytePattern([8])))])
         var harness = Harness.ready(.office)
         harness.tell(all: .taken(epoch: 1), .openingLeft(left), .parked(epoch: 1))
@@ -346,7 +346,7 @@ import Testing
         #expect(harness.status.ownership == .new)
     }
 
-    @Test func theConnectThatAClientLeavesBoundsItsKeepalives() {
+    @Test func `the connect that a client leaves bounds its keepalives`() {
         let left = Opening([
             .init(
                 send: [0x10, 12, 0, 4] + "MQTT".utf8 + [4, 2, 0, 20],
@@ -365,7 +365,7 @@ import Testing
         #expect(sent == [.seconds(19)])
     }
 
-    @Test func aFlowThatWasHandedOnInTheMiddleOfItsOpeningIsMadeAnew() {
+    @Test func `a flow that was handed on in the middle of its opening is made anew`() {
         var harness = Harness(Self.policy())
         let adoption = Adoption(epoch: 7, local: .local, remote: .office, ownership: .opening)
         #expect(harness.tell(.adopted(adoption)).first == .closeSocket(epoch: 7, .superseded, .dropped))

@@ -16,14 +16,14 @@ import Testing
         return harness
     }
 
-    @Test func whoTakesEverythingFirstAndThenReadsGetsEverything() throws {
+    @Test func `who takes everything first and then reads gets everything`() throws {
         var harness = Self.ended()
         // Of one that cannot be watched nobody knows whether it has the descriptor: once more, and then the next.
         let epochs = [try harness.take().epoch, try harness.take().epoch, try harness.take().epoch]
         #expect(epochs == [1, 1, 2])
     }
 
-    @Test func aSocketIsNotGivenToTwoAtOnce() throws {
+    @Test func `a socket is not given to two at once`() throws {
         var harness = Self.ended()
         #expect(try harness.take(by: .first).epoch == 1)
         #expect(try harness.take(by: .second) == .init(epoch: 2, isOver: false, reader: .client(.second)))
@@ -31,7 +31,7 @@ import Testing
         #expect(throws: TakeRefusal.heldByClient(.second)) { try harness.connection.offer(to: nil, harness.facts) }
     }
 
-    @Test func whoCannotBeWatchedHasItUntilItParks() throws {
+    @Test func `who cannot be watched has it until it parks`() throws {
         var harness = ConnectionHarness.ready()
         try harness.take()
         #expect(throws: TakeRefusal.heldByClient(nil)) { try harness.connection.offer(to: .first, harness.facts) }
@@ -39,7 +39,7 @@ import Testing
         #expect(try harness.take(by: .first).epoch == 1)
     }
 
-    @Test func whoeverComesAfterAReaderThatIsGoneGetsWhatItDidNotRead() throws {
+    @Test func `whoever comes after a reader that is gone gets what it did not read`() throws {
         var harness = Self.ended()
         try harness.take(by: .first)
         #expect(harness.connection.ownership.reader(of: 1) == .client(.first))
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func theRestOfWhatOneBeganToReadIsOfUseWhereThePolicySaysSo(isKept: Bool) throws {
+    func `the rest of what one began to read is of use where the policy says so`(isKept: Bool) throws {
         var harness = Self.ended { $0.keepsAbandonedFlow = isKept }
         try harness.take(by: .first)
         harness.facts.touches[1] = .touched
@@ -59,7 +59,7 @@ import Testing
         #expect(try harness.take(by: .second).isOver == isKept)
     }
 
-    @Test func whoParksItHadItThoughNothingIsLeftOnIt() throws {
+    @Test func `who parks it had it though nothing is left on it`() throws {
         var harness = Self.ended()
         try harness.take()
         #expect(harness.connection.parkRefusal(of: 1) == .staleEpoch(current: 2))
@@ -68,7 +68,7 @@ import Testing
     }
 
     /// An expired token: the client looks at the refusal, and leaves the next token with it.
-    @Test func whoTookARefusalThatHasEndedLeavesAnotherOpeningWithIt() throws {
+    @Test func `who took a refusal that has ended leaves another opening with it`() throws {
         func opening(_ word: UInt8) -> Opening {
             Opening([.init(send: [word], answer: ExpectedAnswer(BytePattern([2])))])
         }
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test(arguments: [Touch.untouched, .touched])
-    func whatEndsBeforeItsReaderShowsThatItHasItIsGivenAgain(touch: Touch) throws {
+    func `what ends before its reader shows that it has it is given again`(touch: Touch) throws {
         var harness = ConnectionHarness.ready()
         try harness.take(by: .first)
         (harness.facts.touches[1], harness.facts.unread[1]) = (touch, 3)
@@ -112,20 +112,20 @@ import Testing
         return harness
     }
 
-    @Test func whatAnotherFlowTookThePlaceOfComesBeforeThatOne() throws {
+    @Test func `what another flow took the place of comes before that one`() throws {
         var harness = try Self.replaced()
         #expect(try harness.take(by: .first).epoch == 1)
         #expect(try harness.take(by: .first).epoch == 2, "not for ever")
     }
 
-    @Test func whatSomebodyUnknownTookIsTheNextOnesAsIfNobodyHadIt() throws {
+    @Test func `what somebody unknown took is the next one's as if nobody had it`() throws {
         var harness = Self.ended()
         try harness.take()
         for _ in 0..<2 { #expect(try harness.take(by: .first).epoch == 1) }
         #expect(try harness.take(by: .first).epoch == 2)
     }
 
-    @Test func whoAcknowledgesHasWhatItTook() throws {
+    @Test func `who acknowledges has what it took`() throws {
         var harness = Self.ended()
         let wake = try #require(harness.connection.wakes.standing?.number)
         try harness.take(by: .first)
@@ -133,7 +133,7 @@ import Testing
         #expect(try harness.take(by: .first).epoch == 2)
     }
 
-    @Test func ofRefusalsTheLastIsKeptUntilAFlowStands() throws {
+    @Test func `of refusals the last is kept until a flow stands`() throws {
         var harness = ConnectionHarness()
         for epoch: UInt64 in 1...2 {
             harness.connect(epoch)
@@ -147,7 +147,7 @@ import Testing
         #expect(harness.connection.ownership.endedEpochs == [])
     }
 
-    @Test func whoHasTakenARefusalReadsOnWhereAFlowStandsAgain() throws {
+    @Test func `who has taken a refusal reads on where a flow stands again`() throws {
         var harness = ConnectionHarness.ready()
         harness.arrive(3, on: 1)
         harness.tell(.remoteClosed(epoch: 1))
@@ -157,7 +157,7 @@ import Testing
         #expect(harness.connection.ownership.reader(of: 1) == .client(.first))
     }
 
-    @Test func eightAreKeptAndWhatSomebodyHasMakesRoomFirst() throws {
+    @Test func `eight are kept and what somebody has makes room first`() throws {
         var harness = ConnectionHarness.ready()
         for epoch: UInt64 in 1...8 {
             harness.tell(.took(epoch: epoch, by: .client(.first)))
@@ -180,7 +180,7 @@ import Testing
 
     /// A wake was given up with three bytes there.
     @Test(arguments: [(3, 1), (10, 2)] as [(Int, UInt64)])
-    func whatComesRightBeforeTheEndBeginsAnotherWakeAfterOneThatWasGivenUp(unread: Int, wake: UInt64) {
+    func `what comes right before the end begins another wake after one that was given up`(unread: Int, wake: UInt64) {
         var harness = ConnectionHarness.ready()
         harness.connection.wakes.settings.reasons = [.data]
         harness.park(1, by: .first)
@@ -193,7 +193,7 @@ import Testing
         #expect(harness.connection.wakes.standing?.number == wake)
     }
 
-    @Test func whatComesOnAFlowIsNotComparedWithWhatTheOneBeforeHad() {
+    @Test func `what comes on a flow is not compared with what the one before had`() {
         var policy = ConnectionPolicy.office
         policy.opening = Opening([.init(send: [1], answer: ExpectedAnswer(.delimiter([10])))])
         var harness = ConnectionHarness.ready(policy)
@@ -213,7 +213,7 @@ import Testing
     }
 
     /// Another wake for them was to begin later.
-    @Test func bytesThatAreKeptAreHeardOfAfterARestartToo() {
+    @Test func `bytes that are kept are heard of after a restart too`() {
         var harness = ConnectionHarness.ready()
         harness.connection.wakes.settings.reasons = [.data]
         harness.park(1, by: .first)
@@ -234,7 +234,7 @@ import Testing
     }
 
     /// Else its end is told to nobody, and what it left is its own for ever.
-    @Test func whoHasAFlowThatAnotherOneTookThePlaceOfIsWatched() throws {
+    @Test func `who has a flow that another one took the place of is watched`() throws {
         var harness = try Self.replaced()
         harness.arrive(3, on: 2)
         harness.tell(.remoteClosed(epoch: 2))
@@ -254,7 +254,7 @@ import Testing
         return harness
     }
 
-    @Test func aProgramThatNeverRanLeavesItForTheNext() throws {
+    @Test func `a program that never ran leaves it for the next`() throws {
         var harness = try Self.launching()
         #expect(harness.connection.ownership.reader == .launch(harness.attempt))
         #expect(throws: TakeRefusal.heldByClient(nil)) { try harness.connection.offer(to: .first, harness.facts) }
@@ -265,7 +265,8 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func aFlowThatEndsWhileAProgramIsBeingLaunchedWithItIsThereWhetherItRunsOrNot(runs: Bool) throws {
+    func `a flow that ends while a program is being launched with it is there whether it runs or not`(runs: Bool) throws
+    {
         var harness = try Self.launching()
         let effects = harness.tell(.remoteClosed(epoch: 1))
         #expect(effects.contains(.retire(epoch: 1, survivesAgent: true, isHeld: true)))
@@ -279,7 +280,7 @@ import Testing
         }
     }
 
-    @Test func aClientThatDiedInTheMomentInWhichItsFlowEndedLeavesWhatItDidNotRead() throws {
+    @Test func `a client that died in the moment in which its flow ended leaves what it did not read`() throws {
         var harness = ConnectionHarness.ready()
         try harness.take(by: .first)
         harness.facts.unread[1] = 5
@@ -291,7 +292,7 @@ import Testing
         #expect(try harness.take(by: .second).epoch == 1)
     }
 
-    @Test func nobodyIsRemindedOfARefusal() throws {
+    @Test func `nobody is reminded of a refusal`() throws {
         var harness = ConnectionHarness.ready()
         try harness.take(by: .first)
         harness.tell(.processEnded(.first, .unseen))
@@ -304,7 +305,7 @@ import Testing
         #expect(harness.connection.wakes.review == nil)
     }
 
-    @Test func theProgramThatHasItTakesItAgainAndNobodyElse() throws {
+    @Test func `the program that has it takes it again and nobody else`() throws {
         var harness = try Self.launching()
         harness.tell(.launched(harness.attempt, .first))
         #expect(harness.connection.wakes.standing == nil, "who has the flow sees to it")
@@ -317,7 +318,9 @@ import Testing
         (.exited(status: 1), .touched, nil), (.unseen, .touched, nil),
         (.killed(signal: 9), .untouched, FlowOwnership(holder: .daemon, session: .unknown)),
     ])
-    func howAProgramEndsSaysWhatBecomesOfItsFlow(end: ProgramEnd, touch: Touch, ownership: FlowOwnership?) throws {
+    func `how a program ends says what becomes of its flow`(end: ProgramEnd, touch: Touch, ownership: FlowOwnership?)
+        throws
+    {
         var harness = try Self.launching()
         harness.tell(.launched(harness.attempt, .first))
         harness.facts.touches[1] = touch
@@ -327,7 +330,7 @@ import Testing
         #expect(harness.connection.ownership.reader == nil)
     }
 
-    @Test func noProgramIsLaunchedBesideOneThatIsOnItsWay() throws {
+    @Test func `no program is launched beside one that is on its way`() throws {
         var harness = try Self.launching()
         let next = harness.untilLaunched()
         #expect(next?.attempt == nil, "the wake is given up before")
@@ -337,7 +340,7 @@ import Testing
         #expect(harness.connection.status.ownership == .parked)
     }
 
-    @Test func aLaunchThatFailsLateIsFollowedByAnother() throws {
+    @Test func `a launch that fails late is followed by another`() throws {
         var harness = try Self.launching()
         // The time in which it was to begin is over, and the pause until the next one would be launched.
         for _ in 0..<2 {
@@ -366,7 +369,7 @@ import Testing
         return harness
     }
 
-    @Test func whoHasASocketHasItAfterARestart() throws {
+    @Test func `who has a socket has it after a restart`() throws {
         var harness = Self.ended()
         try harness.take(by: .first)
         try harness.take(by: .second)
@@ -376,7 +379,7 @@ import Testing
         #expect(next.connection.clientele == harness.connection.clientele)
     }
 
-    @Test func afterARestartTheClientIsWokenForBytesThatWereSeen() throws {
+    @Test func `after a restart the client is woken for bytes that were seen`() throws {
         var harness = ConnectionHarness.ready()
         harness.park(1)
         // A socket that does not answer in time may have bytes, too.
@@ -387,7 +390,7 @@ import Testing
         #expect(next.connection.wakes.standing?.reasons == [.data])
     }
 
-    @Test func aLaunchThatWasCutByARestartIsTheFirstThingThatIsDoneAfterIt() throws {
+    @Test func `a launch that was cut by a restart is the first thing that is done after it`() throws {
         let harness = try Self.launching()
         var next = Self.restarted(harness, launching: true)
         let attempt = WakeAttempt.ID(wake: 1, attempt: 2)
@@ -397,7 +400,7 @@ import Testing
         #expect(next.connection.status.ownership == FlowOwnership(holder: .daemon, session: .unknown))
     }
 
-    @Test func aProgramGoesOnAfterARestart() throws {
+    @Test func `a program goes on after a restart`() throws {
         var harness = try Self.launching()
         harness.tell(.launched(harness.attempt, .first))
         var next = Self.restarted(harness, launching: true)
@@ -407,7 +410,7 @@ import Testing
         #expect(next.connection.status.ownership == .parked)
     }
 
-    @Test func attemptsBeforeARestartKeepTheirNumbers() throws {
+    @Test func `attempts before a restart keep their numbers`() throws {
         var harness = ConnectionHarness.ready()
         harness.park(1)
         // The flow stands while another one is tried, in vain.
@@ -421,7 +424,7 @@ import Testing
         #expect(numbers.first == 3, "\(effects)")
     }
 
-    @Test func aLaunchThatFailsAfterTheEndOfAConnectionWakesForWhatItLeft() throws {
+    @Test func `a launch that fails after the end of a connection wakes for what it left`() throws {
         var harness = try Self.launching()
         var policy = harness.connection.policy
         policy.redials = false

@@ -6,7 +6,7 @@ import Testing
 @testable import DialtoneConnection
 
 @Suite struct PathTests {
-    @Test func openingAsksForThePathAndDialsNothing() {
+    @Test func `opening asks for the path and dials nothing`() {
         var harness = Harness()
         let actions = harness.tell(.opened)
         #expect(
@@ -17,7 +17,7 @@ import Testing
         #expect(harness.status == ConnectionStatus(state: .waiting, reason: .opened, since: harness.now))
     }
 
-    @Test func theFirstPathIsDialledAtOnceAndBoundTo() {
+    @Test func `the first path is dialled at once and bound to`() {
         var harness = Harness()
         harness.tell(.opened)
         let actions = harness.tell(.pathChanged(.wifi), after: .seconds(2))
@@ -34,7 +34,7 @@ import Testing
         #expect(harness.status == expected)
     }
 
-    @Test func withoutAPathThereIsNoTimerAndNoPacket() {
+    @Test func `without a path there is no timer and no packet`() {
         var harness = Harness()
         harness.tell(.opened)
         let actions = harness.tell(.pathChanged(.none))
@@ -44,7 +44,7 @@ import Testing
         #expect(harness.tell(.timerFired(.retry)) == [])
     }
 
-    @Test func theReasonOfTheWaitIsKeptUpToDateAndToldOnce() {
+    @Test func `the reason of the wait is kept up to date and told once`() {
         var harness = Harness()
         harness.tell(all: .opened, .pathChanged(.none))
         var noCarrier = Path.none
@@ -55,7 +55,7 @@ import Testing
         #expect(harness.tell(.pathChanged(noCarrier)) == [])
     }
 
-    @Test func aPathThatGoesTakesTheFlowWithItWhereItHasNoGrace() {
+    @Test func `a path that goes takes the flow with it where it has no grace`() {
         var harness = Harness.ready(.officeWithoutGrace)
         let actions = harness.tell(.pathChanged(.none), after: .seconds(7))
         #expect(
@@ -65,7 +65,7 @@ import Testing
         #expect(harness.status.epoch == 1)
     }
 
-    @Test func aPathThatGoesEndsEveryKindOfDial() {
+    @Test func `a path that goes ends every kind of dial`() {
         var connecting = Harness()
         connecting.tell(all: .opened, .pathChanged(.wifi))
         #expect(
@@ -86,7 +86,7 @@ import Testing
             backingOff.tell(.pathChanged(.none)) == [.cancelTimer(.retry), backingOff.event(from: .backingOff)])
     }
 
-    @Test func thePathsReturnIsDialledAtOnceAndStartsTheBackoffOver() {
+    @Test func `the path's return is dialled at once and starts the backoff over`() {
         var harness = Harness.refused()
         harness.tell(all: .timerFired(.retry), .pathChanged(.none))
         let actions = harness.tell(.pathChanged(.modem))
@@ -97,7 +97,7 @@ import Testing
         #expect(harness.status.attempt == 1)
     }
 
-    @Test func anotherWayCutsTheBackoffShort() {
+    @Test func `another way cuts the backoff short`() {
         var harness = Harness.refused()
         #expect(harness.status.attempt == 2)
         let actions = harness.tell(.pathChanged(.modem))
@@ -107,7 +107,7 @@ import Testing
         #expect(harness.status.attempt == 1)
     }
 
-    @Test func newsOfTheSameWayLeaveTheBackoffAlone() {
+    @Test func `news of the same way leave the backoff alone`() {
         var harness = Harness.refused()
         var same = Path.wifi
         same.generation = 9
@@ -117,7 +117,7 @@ import Testing
         #expect(harness.status.path == same)
     }
 
-    @Test func aDialUnderWayFollowsThePath() {
+    @Test func `a dial under way follows the path`() {
         var harness = Harness()
         harness.tell(all: .opened, .pathChanged(.wifi))
         let actions = harness.tell(.pathChanged(.modem), after: .seconds(1))
@@ -131,7 +131,7 @@ import Testing
             ])
     }
 
-    @Test func aQueryUnderWayIsAskedAnewWhenThePathMoves() {
+    @Test func `a query under way is asked anew when the path moves`() {
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(.wifi))
         let actions = harness.tell(.pathChanged(.modem))
@@ -142,7 +142,7 @@ import Testing
             ])
     }
 
-    @Test func aVerdictThatBecomesKnownDisturbsNoDial() {
+    @Test func `a verdict that becomes known disturbs no dial`() {
         var harness = Harness()
         harness.tell(all: .opened, .pathChanged(.unknown))
         #expect(harness.tell(.pathChanged(.wifi)) == [])
@@ -150,7 +150,7 @@ import Testing
     }
 
     @Test(arguments: [Path.Status.unknown, .requiresConnection])
-    func aPathThatMayBeThereIsDialledUnboundAndWithBackoff(status: Path.Status) {
+    func `a path that may be there is dialled unbound and with backoff`(status: Path.Status) {
         var harness = Harness()
         harness.tell(.opened)
         let actions = harness.tell(.pathChanged(Path(status: status)))
@@ -162,14 +162,14 @@ import Testing
         #expect(harness.status.state == .backingOff)
     }
 
-    @Test func anUnknownPathKeepsAFlow() {
+    @Test func `an unknown path keeps a flow`() {
         var harness = Harness.ready()
         harness.tell(.pathChanged(.unknown))
         #expect(harness.status.state == .verifying)
         #expect(harness.status.epoch == 1)
     }
 
-    @Test func anIncoherentPathClosesNothing() {
+    @Test func `an incoherent path closes nothing`() {
         var harness = Harness.ready(.officeWithoutGrace)
         #expect(harness.tell(.pathChanged(Path.none.incoherent)) == [])
         #expect(harness.status.state == .ready)
@@ -178,14 +178,14 @@ import Testing
         #expect(harness.tell(.pathChanged(.none)).first == .closeSocket(epoch: 1, .pathLost, .dropped))
     }
 
-    @Test func anIncoherentPathIsDialled() {
+    @Test func `an incoherent path is dialled`() {
         var harness = Harness()
         harness.tell(all: .opened, .pathChanged(.none))
         harness.tell(.pathChanged(Path.wifi.incoherent))
         #expect(harness.status.state == .connecting)
     }
 
-    @Test func aNameWithoutAnAddressIsTheDialsOwnBusinessWhereDNSCanBeReached() {
+    @Test func `a name without an address is the dials own business where DNS can be reached`() {
         var unresolved = Path(status: .unsatisfied, reason: .nameUnresolved)
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(unresolved))
@@ -195,7 +195,7 @@ import Testing
         #expect(harness.status.state == .resolving)
     }
 
-    @Test func aNameIsNotFoundWhereANameServerSaysSoAlone() {
+    @Test func `a name is not found where a name server says so alone`() {
         var unresolved = Path(status: .unsatisfied, reason: .nameUnresolved)
         var harness = Harness(.named)
         harness.tell(.opened)
@@ -217,7 +217,7 @@ import Testing
         #expect(harness.status.reason.cause == .nameServerFailed)
     }
 
-    @Test func aNameServerThatCanBeReachedCutsTheBackoffShort() {
+    @Test func `a name server that can be reached cuts the backoff short`() {
         var mute = Path.wifi
         mute.supportsDNS = false
         var harness = Harness(.named)
@@ -230,7 +230,7 @@ import Testing
 }
 
 @Suite struct LocalAddressTests {
-    @Test func withoutGraceAFlowIsClosedAtOnceAndDialledAnewWhenItsAddressGoes() {
+    @Test func `without grace a flow is closed at once and dialled anew when its address goes`() {
         var policy = ConnectionPolicy.officeWithoutGrace
         policy.movesToBetterPath = false
         var harness = Harness.ready(policy)
@@ -246,7 +246,7 @@ import Testing
         #expect(harness.status.reason.description == "source 192.168.1.23 is gone")
     }
 
-    @Test func anAddressThatIsGoneIsNotBoundToAgain() throws {
+    @Test func `an address that is gone is not bound to again`() throws {
         var harness = Harness.ready(.officeWithoutGrace)
         let actions = harness.tell(.localAddressRemoved(.wifiSource))
         var unbound = FlowRequest.office(epoch: 2)
@@ -258,7 +258,7 @@ import Testing
         #expect(harness.tell(.pathChanged(moved)) == [])
     }
 
-    @Test func aDialThatIsBoundToTheAddressIsMadeAnew() {
+    @Test func `a dial that is bound to the address is made anew`() {
         var harness = Harness()
         harness.tell(all: .opened, .pathChanged(.wifi))
         let actions = harness.tell(.localAddressRemoved(.wifiSource))
@@ -266,7 +266,7 @@ import Testing
         #expect(harness.status.epoch == 2)
     }
 
-    @Test func anotherAddressIsNobodysBusiness() {
+    @Test func `another address is nobody's business`() {
         var ready = Harness.ready()
         #expect(ready.tell(.localAddressRemoved(.modemSource)) == [])
         var backingOff = Harness.refused()

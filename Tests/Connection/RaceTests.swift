@@ -62,7 +62,7 @@ struct RaceTests {
         }
     }
 
-    @Test func ofAThousandAddressesThoseAreKeptThatCanBeTried() {
+    @Test func `of a thousand addresses those are kept that can be tried`() {
         var runner = Runner(ports: [5060, 5061])
         for service in 0...1 {
             for family in [IPAddress.Family.v6, .v4] {

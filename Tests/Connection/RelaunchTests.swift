@@ -13,7 +13,7 @@ import Testing
         return harness
     }
 
-    @Test func aProgramThatFailedIsLaunchedAgainAfterAGrowingPause() {
+    @Test func `a program that failed is launched again after a growing pause`() {
         var harness = Self.launched()
         var pauses: [Duration] = []
         for _ in 0..<4 {
@@ -28,13 +28,13 @@ import Testing
         #expect(pauses == [.seconds(1.5), .seconds(3), .seconds(6), .seconds(12)])
     }
 
-    @Test func aSignalThatEndsItIsAFailure() {
+    @Test func `a signal that ends it is a failure`() {
         var harness = Self.launched()
         #expect(harness.tell(.programEnded(.killed(signal: 11))).reports.last == .began)
         #expect(harness.machine.standing?.reasons == [.clientDied])
     }
 
-    @Test func theFirstFailureAfterALongRunIsTheFirst() {
+    @Test func `the first failure after a long run is the first`() {
         var harness = Self.launched()
         for _ in 0..<3 {
             let deadline = harness.tell(.programEnded(.exited(status: 1)), after: .seconds(60)).deadline
@@ -44,14 +44,14 @@ import Testing
         }
     }
 
-    @Test func oneThatEndsWithZeroIsLaunchedWhenThereIsSomethingForIt() {
+    @Test func `one that ends with zero is launched when there is something for it`() {
         var harness = Self.launched()
         #expect(harness.tell(.programEnded(.exited(status: 0))).reports == [.programEnded(.exited(status: 0))])
         #expect(harness.machine.standing == nil)
         #expect(harness.means(.needed(.data, [])) == [.exec], "without a pause")
     }
 
-    @Test func anEndInOrderMendsItsRecord() {
+    @Test func `an end in order mends its record`() {
         var harness = Self.launched()
         for _ in 0..<3 {
             let deadline = harness.tell(.programEnded(.exited(status: 1))).deadline ?? harness.now
@@ -64,7 +64,7 @@ import Testing
         #expect(harness.tell(.programEnded(.exited(status: 1))).deadline == harness.now + .seconds(1.5))
     }
 
-    @Test func anEndThatNobodySawIsNoFailureAndMendsNothing() {
+    @Test func `an end that nobody saw is no failure and mends nothing`() {
         var harness = Self.launched()
         for pause in [1.5, 3] {
             let deadline = harness.tell(.programEnded(.exited(status: 1))).deadline ?? harness.now
@@ -79,7 +79,7 @@ import Testing
         #expect(harness.tell(.programEnded(.exited(status: 1))).deadline == harness.now + .seconds(6))
     }
 
-    @Test func oneThatEndsWithZeroWhileSomethingWaitsIsLaunchedAgain() {
+    @Test func `one that ends with zero while something waits is launched again`() {
         var harness = WakeHarness([.exec])
         harness.tell(.needed(.lost, []))
         harness.tell(.programStarted)
@@ -90,7 +90,7 @@ import Testing
         #expect(harness.means(.timerFired, after: deadline - harness.now) == [.exec])
     }
 
-    @Test func oneThatFailsForEverIsLeftAloneUntilThereIsAnotherReason() {
+    @Test func `one that fails for ever is left alone until there is another reason`() {
         var harness = Self.launched { $0.rounds = 3 }
         var launches = 0
         while launches < 100, let deadline = harness.tell(.programEnded(.exited(status: 1))).deadline {
@@ -104,7 +104,7 @@ import Testing
         #expect(deadline.map { $0 > harness.now } == true, "with the pause that it has come to")
     }
 
-    @Test func whoeverWantsNoneIsNotRelaunched() {
+    @Test func `whoever wants none is not relaunched`() {
         var harness = Self.launched { $0.relaunches = false }
         #expect(harness.tell(.programEnded(.exited(status: 1))).reports == [.programEnded(.exited(status: 1))])
         #expect(harness.machine.standing == nil)
@@ -121,13 +121,13 @@ import Testing
         return harness
     }
 
-    @Test func aProgramThatRunsIsWaitedForAndNotLaunchedBesideItself() {
+    @Test func `a program that runs is waited for and not launched beside itself`() {
         var harness = Self.hanging()
         #expect(!harness.tell(.timerFired, after: .seconds(29)).hasFailed)
         #expect(harness.tell(.timerFired, after: .seconds(1)).hasFailed, "there is nothing else to try")
     }
 
-    @Test func whenItEndsAtLastItIsLaunchedAgain() {
+    @Test func `when it ends at last it is launched again`() {
         var waiting = Self.hanging()
         #expect(waiting.means(.programEnded(.exited(status: 0))) == [.exec])
         var failed = Self.hanging()
@@ -137,7 +137,7 @@ import Testing
         #expect(failed.machine.standing?.number == 2 && failed.machine.standing?.reasons == [.lost])
     }
 
-    @Test func itsEndDoesNotDisturbAWakeByOtherMeans() {
+    @Test func `its end does not disturb a wake by other means`() {
         var harness = WakeHarness([.exec])
         harness.tell(.needed(.start, []))
         harness.launch()
@@ -148,7 +148,7 @@ import Testing
         #expect(harness.means(.timerFired, after: .seconds(3)) == [.exec])
     }
 
-    @Test func launchesInARowArePaced() {
+    @Test func `launches in a row are paced`() {
         var harness = WakeHarness([.exec])
         var atOnce = 0
         while atOnce < 100, harness.means(.needed(.data, [])) == [.exec] {
@@ -160,7 +160,7 @@ import Testing
         #expect(harness.means(.timerFired, after: .seconds(2)) == [.exec])
     }
 
-    @Test func theFileMayHaveItRunFromTheStart() {
+    @Test func `the file may have it run from the start`() {
         var always = WakeHarness([.exec]) { $0.launch = .always }
         #expect(always.means(.started) == [.exec])
         #expect(always.machine.standing?.reasons == [.start])

@@ -23,7 +23,7 @@ import Testing
         ("tls://my_host-1:1", "tls://my_host-1:1"),
         ("tcp://h:65535", "tcp://h:65535"),
     ])
-    func aRemoteIsReadAndWrittenCanonically(text: String, canonical: String) throws {
+    func `a remote is read and written canonically`(text: String, canonical: String) throws {
         let remote = try Remote(text)
         #expect(remote.description == canonical)
         #expect(try Remote(canonical) == remote)
@@ -52,7 +52,7 @@ import Testing
         ("ws://host/a b", .invalidResource("/a b")),
         ("ws://host/a#b", .invalidResource("/a#b")),
     ])
-    func whatIsWrongIsNamed(text: String, error: RemoteError) {
+    func `what is wrong is named`(text: String, error: RemoteError) {
         #expect(throws: error) { try Remote(text) }
         #expect(!error.description.isEmpty)
     }
@@ -73,7 +73,7 @@ import Testing
         ("tcp://\(String(repeating: "a", count: 64)):5060", "63"),
         ("tcp://\(String(repeating: "a.", count: 127))aa:5060", "253"),
     ])
-    func aHostThatIsNoneIsRefusedWithTheReason(text: String, mention: String) throws {
+    func `a host that is none is refused with the reason`(text: String, mention: String) throws {
         let error = try #require(throws: RemoteError.self) { try Remote(text) }
         guard case .invalidHost = error else {
             Issue.record("\(error)")
@@ -82,7 +82,7 @@ import Testing
         #expect(error.description.contains(mention), "\(error)")
     }
 
-    @Test func eachSchemeKnowsItsFamily() {
+    @Test func `each scheme knows its family`() {
         for scheme in Remote.Scheme.allCases {
             #expect(scheme.backoff == (scheme.rawValue.hasPrefix("sip") ? .sip : .general))
             #expect(scheme.needsTLS == (scheme == .tls || scheme.rawValue.count > 2 && scheme.rawValue.hasSuffix("s")))
@@ -92,13 +92,13 @@ import Testing
 }
 
 @Suite struct PolicyValidationTests {
-    @Test func theDefaultsAreValid() throws {
+    @Test func `the defaults are valid`() throws {
         for scheme in Remote.Scheme.allCases {
             try ConnectionPolicy(remote: Remote("\(scheme.rawValue)://host:1")).validate()
         }
     }
 
-    @Test func whatTLSCannotBeToldIsNamed() throws {
+    @Test func `what TLS cannot be told is named`() throws {
         func error(_ remote: String, _ change: (inout TLSPolicy) -> Void) throws -> String? {
             var policy = ConnectionPolicy(remote: try Remote(remote))
             change(&policy.tls)
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test func aFigureOutOfRangeIsNamed() throws {
+    @Test func `a figure out of range is named`() throws {
         let cases: [(String, (inout ConnectionPolicy) -> Void)] = [
             ("backoff.base", { $0.backoff.base = .zero }),
             ("backoff.ceiling", { $0.backoff.ceiling = .milliseconds(500) }),
@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    @Test func theUserTimeoutFollowsFromTheKeepalive() {
+    @Test func `the user timeout follows from the keepalive`() {
         var policy = ConnectionPolicy.office
         #expect(policy.socketOptions.userTimeout == .seconds(150))
         policy.keepalive = nil
@@ -186,7 +186,7 @@ import Testing
 }
 
 @Suite struct BackoffPolicyTests {
-    @Test func theDelayStaysInItsRange() {
+    @Test func `the delay stays in its range`() {
         for policy in [BackoffPolicy.sip, .general, .slow, .brief] {
             for failures in [0, 1, 5, 1000] {
                 let range = policy.range(afterFailures: failures)

@@ -6,7 +6,7 @@ import Testing
 @testable import DialtoneConnection
 
 @Suite struct RedialTests {
-    @Test func aLiveFlowIsClosedAndDialledAnew() {
+    @Test func `a live flow is closed and dialled anew`() {
         var harness = Harness.ready()
         let actions = harness.tell(.redialRequested(), after: .seconds(5))
         #expect(
@@ -19,7 +19,7 @@ import Testing
         #expect(harness.status.reason == .redialRequested)
     }
 
-    @Test func aBackoffIsCutShort() {
+    @Test func `a backoff is cut short`() {
         var harness = Harness.refused()
         let actions = harness.tell(.redialRequested())
         #expect(
@@ -32,7 +32,7 @@ import Testing
         #expect(harness.status.attempt == 1)
     }
 
-    @Test func aScriptThatRedialsWithoutEndIsNoStorm() {
+    @Test func `a script that redials without end is no storm`() {
         var harness = Harness()
         harness.tell(all: .opened, .pathChanged(.wifi))
         for _ in 0..<100 { harness.tell(.redialRequested()) }
@@ -50,7 +50,7 @@ import Testing
         ]
     }
 
-    @Test func closingAFlowLeavesNothing() {
+    @Test func `closing a flow leaves nothing`() {
         var harness = Harness.ready()
         let actions = harness.tell(.closeRequested, after: .seconds(5))
         #expect(
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test(arguments: everyState())
-    func afterItNothingIsAnswered(inputs: [ConnectionInput]) {
+    func `after it nothing is answered`(inputs: [ConnectionInput]) {
         var harness = Harness()
         for input in inputs { harness.tell(input) }
         harness.tell(.closeRequested)
@@ -78,13 +78,13 @@ import Testing
 }
 
 @Suite struct PolicyChangeTests {
-    @Test func theSamePolicyChangesNothing() {
+    @Test func `the same policy changes nothing`() {
         var harness = Harness.ready()
         let same = harness.machine.policy
         #expect(harness.tell(.policyChanged(same)) == [])
     }
 
-    @Test func anotherRemoteNeedsAnotherPathFirst() {
+    @Test func `another remote needs another path first`() {
         var harness = Harness.ready()
         let actions = harness.tell(.policyChanged(.named), after: .seconds(1))
         #expect(
@@ -98,7 +98,7 @@ import Testing
         #expect(harness.tell(.pathChanged(.wifi)).first == .resolve(query: 1, .addresses("sip.example.com", .v6)))
     }
 
-    @Test func anotherMarkOrUserNeedsAnotherFlowToo() {
+    @Test func `another mark or user needs another flow too`() {
         for change in [{ $0.mark = 7 }, { $0.user = 1000 }] as [(inout ConnectionPolicy) -> Void] {
             var policy = ConnectionPolicy.office
             change(&policy)
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func anotherKeepaliveIsSetOnTheFlowThatStands() {
+    @Test func `another keepalive is set on the flow that stands`() {
         var policy = ConnectionPolicy.office
         policy.keepalive = KeepalivePolicy(idle: .seconds(30), interval: .seconds(5), count: 2)
         var harness = Harness.ready()
@@ -123,7 +123,7 @@ import Testing
         #expect(harness.status.state == .ready)
     }
 
-    @Test func aFlowWhoseDialBeganUnderAnotherPolicyIsSetUpByTheNewOne() {
+    @Test func `a flow whose dial began under another policy is set up by the new one`() {
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(.wifi))
         harness.answer([.office, .second])
@@ -136,7 +136,7 @@ import Testing
         #expect(actions.contains(.configureSocket(epoch: 2, policy.socketOptions)))
     }
 
-    @Test func aShorterBackoffShortensTheWaitThatRuns() {
+    @Test func `a shorter backoff shortens the wait that runs`() {
         var harness = Harness.refused(ConnectionPolicy(remote: .of("sip://192.0.2.7")))
         #expect(harness.status.nextAttempt == harness.now + .seconds(45))
         var policy = harness.machine.policy
@@ -150,7 +150,7 @@ import Testing
         #expect(harness.status.nextAttempt == harness.now + .seconds(15))
     }
 
-    @Test func aLongerBackoffLeavesIt() {
+    @Test func `a longer backoff leaves it`() {
         var policy = ConnectionPolicy.office
         policy.backoff = .sip
         var harness = Harness.refused()

@@ -18,7 +18,7 @@ import Testing
         return harness
     }
 
-    @Test func theSocketIsAskedToBeSecured() throws {
+    @Test func `the socket is asked to be secured`() throws {
         var policy = ConnectionPolicy(remote: .of("sips://sip.example.com:5061"))
         policy.tls.serverName = "edge.example.com"
         var harness = Harness(policy)
@@ -37,7 +37,7 @@ import Testing
         #expect(policy.tlsRequest?.applicationProtocols == [])
     }
 
-    @Test func theHandshakeIsAStateWithADeadlineOfItsOwn() {
+    @Test func `the handshake is a state with a deadline of its own`() {
         var harness = Harness(Self.policy)
         harness.tell(all: .opened, .pathChanged(.wifi))
         let actions = harness.tell(.handshakeBegan(epoch: 1, local: .local), after: .milliseconds(20))
@@ -53,7 +53,7 @@ import Testing
         #expect(harness.tell(.handshakeBegan(epoch: 1, local: .local)) == [])
     }
 
-    @Test func theFlowIsReadyOnceItIsSecured() {
+    @Test func `the flow is ready once it is secured`() {
         var harness = securing()
         let actions = harness.tell(
             .dialSucceeded(epoch: 1, local: .local, remote: .office, security: Self.summary), after: .milliseconds(40))
@@ -65,7 +65,7 @@ import Testing
         #expect(harness.status.security == Self.summary)
     }
 
-    @Test func aHandshakeThatDoesNotEndIsGivenUp() {
+    @Test func `a handshake that does not end is given up`() {
         var harness = securing()
         #expect(harness.tell(.timerFired(.dial), after: .seconds(9)).count == 1)
         let actions = harness.tell(.timerFired(.dial), after: .seconds(1))
@@ -74,7 +74,7 @@ import Testing
         #expect(harness.status.state == .backingOff)
     }
 
-    @Test func aBadCertificateIsPermanentAndToldWithAdvice() {
+    @Test func `a bad certificate is permanent and told with advice`() {
         var harness = securing()
         let problem = TLSFailure.certificate(.expired(subject: "sip.example.com", since: "2026-01-01T00:00:00Z"))
         harness.tell(.dialFailed(epoch: 1, .tls(problem)))
@@ -88,13 +88,13 @@ import Testing
         #expect(harness.status.state == .connecting)
     }
 
-    @Test func whatMayPassIsRetriedSoon() {
+    @Test func `what may pass is retried soon`() {
         var harness = securing()
         harness.tell(.dialFailed(epoch: 1, .tls(.endedInHandshake)))
         #expect(harness.status.state == .backingOff)
     }
 
-    @Test func aCertificateThatIsRefusedAfterTheHandshakeIsPermanentToo() {
+    @Test func `a certificate that is refused after the handshake is permanent too`() {
         var harness = securing()
         harness.tell(.dialSucceeded(epoch: 1, local: .local, remote: .office, security: Self.summary))
         harness.tell(.flowFailed(epoch: 1, .tls(.clientCertificateRequired)), after: .milliseconds(5))
@@ -102,7 +102,7 @@ import Testing
         #expect(harness.status.attempt == 2)
     }
 
-    @Test func theNextAddressIsConnectedToAfterAHandshakeThatFailed() {
+    @Test func `the next address is connected to after a handshake that failed`() {
         var harness = Harness(ConnectionPolicy(remote: .of("tls://sip.example.com:5060")))
         harness.tell(all: .opened, .pathChanged(.wifi))
         harness.answer([.office, .second])
@@ -115,14 +115,14 @@ import Testing
         #expect(harness.status.remoteAddress == .second)
     }
 
-    @Test func theLossOfTheLocalAddressEndsTheHandshake() {
+    @Test func `the loss of the local address ends the handshake`() {
         var harness = securing()
         let actions = harness.tell(.localAddressRemoved(.wifiSource))
         #expect(actions.dropFirst().first == .closeSocket(epoch: 1, .localAddressRemoved, .dropped))
         #expect(harness.status.state == .connecting)
     }
 
-    @Test func anotherTrustWantsAnotherFlow() {
+    @Test func `another trust wants another flow`() {
         var harness = Harness(Self.policy)
         harness.tell(all: .opened, .pathChanged(.wifi), .dialSucceeded(epoch: 1, local: .local, remote: .office))
         var policy = Self.policy

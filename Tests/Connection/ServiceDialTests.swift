@@ -25,7 +25,7 @@ import Testing
         return harness.tell(.pathChanged(.wifi)).filter(\.isQuestion)
     }
 
-    @Test func aNameWithoutAPortIsLookedUpAsAService() {
+    @Test func `a name without a port is looked up as a service`() {
         #expect(firstQuestions("mqtt://example.com") == [.resolve(query: 1, .services("_mqtt._tcp.example.com"))])
         #expect(
             firstQuestions("sips://example.com") == [
@@ -37,7 +37,7 @@ import Testing
             ])
     }
 
-    @Test func theHostsOfTheServiceAreAskedForInTheirOrder() {
+    @Test func `the hosts of the service are asked for in their order`() {
         var harness = dialling("mqtt://example.com")
         let actions = harness.tell(.resolved(query: 1, .services(Self.records)))
         #expect(
@@ -49,7 +49,7 @@ import Testing
             ])
     }
 
-    @Test func aDeadFirstHostCostsNoMoreThanAMoment() {
+    @Test func `a dead first host costs no more than a moment`() {
         var harness = dialling("mqtt://example.com")
         harness.tell(.resolved(query: 1, .services(Self.records)))
         for (query, address) in [(UInt64(3), IPAddress.office), (5, .second)] {
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test(arguments: [ResolutionFailure.noSuchName, .noAddress, .temporary])
-    func withoutARecordTheHostItselfIsDialled(failure: ResolutionFailure) {
+    func `without a record the host itself is dialled`(failure: ResolutionFailure) {
         var harness = dialling("mqtt://example.com")
         let actions = harness.tell(.resolutionFailed(query: 1, failure))
         #expect(actions.first == .resolve(query: 2, .addresses("example.com", .v6)))
@@ -73,7 +73,7 @@ import Testing
         #expect(harness.status.remoteAddress == Endpoint(address: .office, port: 1883))
     }
 
-    @Test func aServiceThatIsNotOfferedIsAPermanentFailure() {
+    @Test func `a service that is not offered is a permanent failure`() {
         var harness = dialling("xmpp://example.com")
         let root = ServiceRecord(priority: 0, weight: 0, port: 0, target: "")
         harness.tell(.resolved(query: 1, .services([root])))
@@ -82,7 +82,7 @@ import Testing
         #expect(harness.status.reason.advice != nil)
     }
 
-    @Test func aDomainsRulesLeadElsewhere() {
+    @Test func `a domain's rules lead elsewhere`() {
         var harness = dialling("sip://example.com")
         let rule = NamingAuthorityPointer(
             order: 1, preference: 1, flags: "s", service: "SIP+D2T", replacement: "_sip._tcp.carrier.example")
@@ -95,7 +95,7 @@ import Testing
         #expect(hosts.contains(.resolve(query: 4, .addresses("a.example.com", .v6))))
     }
 
-    @Test func aRefusalWaitsForTheDomainsRules() {
+    @Test func `a refusal waits for the domain's rules`() {
         let rule = NamingAuthorityPointer(
             order: 1, preference: 1, flags: "s", service: "SIP+D2T", replacement: "_sip._tcp.carrier.example")
         var harness = dialling("sip://example.com")
@@ -106,7 +106,7 @@ import Testing
         #expect(actions.first == .resolve(query: 3, .services("_sip._tcp.carrier.example")))
     }
 
-    @Test func rulesThatDoNotComeAreNotWaitedForLong() {
+    @Test func `rules that do not come are not waited for long`() {
         var harness = dialling("sip://example.com")
         let known = harness.tell(.resolved(query: 2, .services(Self.records)))
         #expect(known == [.scheduleTimer(.dial, deadline: harness.now + .seconds(1))])
@@ -115,7 +115,7 @@ import Testing
             actions.prefix(2) == [.cancelResolution(query: 1), .resolve(query: 3, .addresses("a.example.com", .v6))])
     }
 
-    @Test func noMoreThanFourHostsAreAskedFor() {
+    @Test func `no more than four hosts are asked for`() {
         var harness = dialling("mqtt://example.com")
         let many = (0..<1000).map {
             ServiceRecord(priority: UInt16($0), weight: 0, port: 1883, target: "h\($0).example.com")

@@ -39,7 +39,7 @@ import Testing
         #expect(outcome == nil)
     }
 
-    @Test mutating func aNewFlowAtOnceOnTheSameNetworkBlamesTheNetwork() {
+    @Test mutating func `a new flow at once on the same network blames the network`() {
         lose(into: .connecting)
         outcome = hear(.ready, because: .connected, on: home, at: 1001)
         #expect(outcome == beat)
@@ -48,7 +48,7 @@ import Testing
         #expect(outcome == nil)
     }
 
-    @Test mutating func theKernelsTimeoutIsASilenceToo() {
+    @Test mutating func `the kernels timeout is a silence too`() {
         lose(because: .flowFailed(.timedOut), into: .backingOff)
         outcome = hear(.connecting, because: .retryDue, on: nil, at: 1001)
         #expect(outcome == nil)
@@ -56,7 +56,7 @@ import Testing
         #expect(outcome == beat)
     }
 
-    @Test mutating func anotherAddressOfTheRemoteMayFailMeanwhile() {
+    @Test mutating func `another address of the remote may fail meanwhile`() {
         lose(into: .connecting)
         let miss = event(.connecting, because: .dialFailed(.hostUnreachable, .sixth), .addressFailed)
         outcome = inquiry.heard(miss, on: nil, at: .seconds(1001))
@@ -69,13 +69,13 @@ import Testing
         StatusReason.flowFailed(.reset), .remoteClosed, .unverified, .pathMoved, .resumed, .redialRequested,
         .localAddressRemoved(.office), .closeRequested,
     ])
-    mutating func nothingIsLearnedFromAnotherEnd(reason: StatusReason) {
+    mutating func `nothing is learned from another end`(reason: StatusReason) {
         lose(because: reason, into: .connecting)
         outcome = hear(.ready, because: .connected, on: home, at: 1001)
         #expect(outcome == nil)
     }
 
-    @Test mutating func aServerThatIsAwayIsToBlameItself() {
+    @Test mutating func `a server that is away is to blame itself`() {
         lose(into: .connecting)
         let failed = event(.backingOff, because: .dialFailed(.timedOut, .office))
         outcome = inquiry.heard(failed, on: nil, at: .seconds(1010))
@@ -84,7 +84,7 @@ import Testing
         #expect(outcome == nil)
     }
 
-    @Test mutating func aNetworkThatIsAwayIsNotLearnedFrom() {
+    @Test mutating func `a network that is away is not learned from`() {
         lose(into: .connecting)
         let lost = event(.waiting, because: .noPath(.noCarrier, destination: nil))
         outcome = inquiry.heard(lost, on: nil, at: .seconds(1001))
@@ -93,14 +93,14 @@ import Testing
         #expect(outcome == nil)
     }
 
-    @Test mutating func aNewFlowOverAnotherNetworkSaysNothing() throws {
+    @Test mutating func `a new flow over another network says nothing`() throws {
         let other = try #require(NetworkIdentity(.wifi, gatewayLinkAddress: [2, 0, 0, 0, 0, 2]))
         lose(into: .connecting)
         outcome = hear(.ready, because: .replaced, on: other, at: 1001)
         #expect(outcome == nil)
     }
 
-    @Test mutating func aNewFlowThatTookLongSaysNothing() {
+    @Test mutating func `a new flow that took long says nothing`() {
         lose(into: .connecting)
         outcome = hear(.ready, because: .connected, on: home, at: 1016)
         #expect(outcome == nil)
@@ -111,24 +111,24 @@ import Testing
 @Suite struct ServerPatienceTests {
     private var patience = ServerPatience()
 
-    @Test mutating func aFlowEndedInALongSilenceIsHeldAgainstLongerOnesThanUsual() {
+    @Test mutating func `a flow ended in a long silence is held against longer ones than usual`() {
         patience.ended(after: .seconds(130), usual: .seconds(120))
         #expect(patience.limit == .seconds(120))
     }
 
-    @Test mutating func theSameSilenceTwiceIsAServersTimer() {
+    @Test mutating func `the same silence twice is a server's timer`() {
         patience.ended(after: .seconds(100), usual: .seconds(120))
         #expect(patience.limit == nil)
         patience.ended(after: .seconds(103), usual: .seconds(120))
         #expect(patience.limit == .milliseconds(92_700))
     }
 
-    @Test mutating func restartsComeAtAnyTime() {
+    @Test mutating func `restarts come at any time`() {
         for silence in [100, 62, 5, 80, 3, 4] { patience.ended(after: .seconds(silence), usual: .seconds(120)) }
         #expect(patience.limit == nil)
     }
 
-    @Test mutating func itIsForgottenAfterALongWhile() {
+    @Test mutating func `it is forgotten after a long while`() {
         patience.ended(after: .seconds(130), usual: .seconds(120))
         for _ in 0..<199 { patience.survived() }
         #expect(patience.limit != nil)

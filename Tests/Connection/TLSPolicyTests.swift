@@ -4,7 +4,7 @@ import DialtoneConnection
 import Testing
 
 @Suite struct TLSPolicyTests {
-    @Test func aPinIsABase64DigestWithOrWithoutItsPrefix() {
+    @Test func `a pin is a base64 digest with or without its prefix`() {
         let digest = "d6qzRu9zOECb90Uez27xWltNsj0e1Md7GkYYkVoZWmM="
         #expect(CertificatePin(digest)?.description == "sha256/\(digest)")
         #expect(CertificatePin("sha256/\(digest)") == CertificatePin(digest))
@@ -16,11 +16,11 @@ import Testing
         "d6qzRu9zOECb90Uez27xWltNsj0e1Md7GkYYkVoZWm==", "d6qzRu9zOECb90Uez27xWltNsj0e1Md7GkYYkVoZW-M=",
         "77aab346ef7338409bf7451ecf6ef15a5b4db23d1ed4c77b1a4618915a195a63",
     ])
-    func otherTextsAreNoPin(text: String) {
+    func `other texts are no pin`(text: String) {
         #expect(CertificatePin(text) == nil)
     }
 
-    @Test func whatTimeAloneMendsIsNotPermanent() {
+    @Test func `what time alone mends is not permanent`() {
         let passing: [TLSFailure] = [
             .certificate(.notYetValid(subject: "x", until: "y", clock: "z")), .alert(TLSAlert(rawValue: 80)),
             .endedInHandshake, .truncated, .broken("x"),
@@ -34,7 +34,7 @@ import Testing
         #expect(lasting.allSatisfy { $0.isPermanent && $0.advice != nil })
     }
 
-    @Test func anAlertIsToldByNameOrNumber() {
+    @Test func `an alert is told by name or number`() {
         #expect(TLSAlert(rawValue: 48).description == "unknown CA")
         #expect(TLSAlert(rawValue: 255).description == "alert 255")
     }

@@ -8,7 +8,7 @@ import Testing
 @Suite struct TimerCoalescerTests {
     private let sip = Cadence(interval: .seconds(120), tolerance: .seconds(25))
 
-    @Test func thereIsNoWakeForNothing() {
+    @Test func `there is no wake for nothing`() {
         var planner = TimerCoalescer()
         #expect(planner.nextWake == nil)
         let token = planner.add(sip, after: .zero)
@@ -17,7 +17,7 @@ import Testing
         #expect(planner.take(at: .seconds(1000)).isEmpty)
     }
 
-    @Test func oneKeepaliveAloneGoesAtTheLastMoment() {
+    @Test func `one keepalive alone goes at the last moment`() {
         var planner = TimerCoalescer()
         let token = planner.add(sip, after: .seconds(7))
         #expect(planner.nextWake == .seconds(127))
@@ -26,7 +26,7 @@ import Testing
         #expect(planner.nextWake == .seconds(247))
     }
 
-    @Test func whoeverIsOpenGoesAlong() {
+    @Test func `whoever is open goes along`() {
         var planner = TimerCoalescer()
         let first = planner.add(sip, after: .zero)
         let second = planner.add(sip, after: .seconds(25))
@@ -35,14 +35,14 @@ import Testing
         #expect(planner.window(of: third) == .milliseconds(120_001)...(.milliseconds(145_001)))
     }
 
-    @Test func trafficMovesTheWindow() {
+    @Test func `traffic moves the window`() {
         var planner = TimerCoalescer()
         let token = planner.add(sip, after: .zero)
         planner.restart(token, at: .seconds(60))
         #expect(planner.nextWake == .seconds(180))
     }
 
-    @Test func aGroupThatWouldStayApartGoesEarlierUntilItMeetsItsPacer() {
+    @Test func `a group that would stay apart goes earlier until it meets its pacer`() {
         var planner = TimerCoalescer()
         let pacer = planner.add(sip, after: .zero)
         let other = planner.add(sip, after: .seconds(60))
@@ -53,7 +53,7 @@ import Testing
         #expect(wakes.map(\.who) == [[pacer], [other], [pacer], [other], [pacer, other], [pacer, other]])
     }
 
-    @Test func aSlowKeepaliveRidesOnAFasterOne() {
+    @Test func `a slow keepalive rides on a faster one`() {
         var planner = TimerCoalescer()
         _ = planner.add(Cadence(interval: .seconds(60), tolerance: .zero), after: .zero)
         _ = planner.add(Cadence(interval: .seconds(300), tolerance: .seconds(60)), after: .seconds(-30))
@@ -65,7 +65,7 @@ import Testing
         #expect(times == (1...10).map { .seconds(60 * $0) })
     }
 
-    @Test func whatMayBeNeitherEarlyNorLateHasAWakeOfItsOwnWhichOthersShare() {
+    @Test func `what may be neither early nor late has a wake of its own which others share`() {
         var planner = TimerCoalescer()
         let keepalive = planner.add(sip, after: .zero)
         let deadline = planner.add(once: .seconds(100)...(.seconds(100)))
@@ -74,7 +74,7 @@ import Testing
         #expect(planner.count == 1)
     }
 
-    @Test func aTokenThatHappenedOnceNamesNobodyElse() {
+    @Test func `a token that happened once names nobody else`() {
         var planner = TimerCoalescer()
         let old = planner.add(once: .seconds(1)...(.seconds(2)))
         #expect(planner.take(at: .seconds(2)) == [old])
@@ -85,7 +85,7 @@ import Testing
         #expect(planner.window(of: new) == .seconds(5)...(.seconds(6)))
     }
 
-    @Test func onlyThoseWhoAskedWakeASleepingMachine() {
+    @Test func `only those who asked wake a sleeping machine`() {
         var planner = TimerCoalescer()
         _ = planner.add(sip, after: .zero)
         #expect(planner.nextAlarm == nil)
@@ -96,21 +96,21 @@ import Testing
         #expect(planner.nextAlarm == nil)
     }
 
-    @Test func afterASleepEverybodyWhoIsOverdueGoesAtOnce() {
+    @Test func `after a sleep everybody who is overdue goes at once`() {
         var planner = TimerCoalescer()
         let tokens = (0..<5).map { planner.add(sip, after: .seconds($0 * 20)) }
         #expect(Set(planner.take(at: .seconds(7200))) == Set(tokens))
         #expect(planner.nextWake == .seconds(7320))
     }
 
-    @Test func aCadenceChangesFromItsLastTimeOn() {
+    @Test func `a cadence changes from its last time on`() {
         var planner = TimerCoalescer()
         let token = planner.add(sip, after: .zero)
         planner.change(token, to: Cadence(interval: .seconds(30), tolerance: .seconds(5)), after: .seconds(10))
         #expect(planner.window(of: token) == .seconds(35)...(.seconds(40)))
     }
 
-    @Test func anEntryThatMayAlwaysGoDoesNotMakeThePlannerSpin() {
+    @Test func `an entry that may always go does not make the planner spin`() {
         var planner = TimerCoalescer()
         let greedy = planner.add(Cadence(interval: .seconds(60), tolerance: .seconds(90)), after: .zero)
         _ = planner.add(Cadence(interval: .zero, tolerance: .zero), after: .zero)

@@ -7,7 +7,7 @@ import Testing
 
 /// A connection whose user's budget is used up waits for its turn to dial.
 @Suite struct TurnTests {
-    @Test func withoutATurnNothingIsDialled() {
+    @Test func `without a turn nothing is dialled`() {
         var harness = Harness("tcp://sip.example.com:5060")
         harness.dialsFrom = harness.now + .seconds(7)
         harness.tell(.opened)
@@ -24,7 +24,7 @@ import Testing
         #expect(harness.machine.awaitedTurn == nil)
     }
 
-    @Test func aRedialIsNoWayRoundIt() {
+    @Test func `a redial is no way round it`() {
         var harness = Harness()
         harness.dialsFrom = harness.now + .seconds(7)
         harness.tell(all: .opened, .pathChanged(.wifi))
@@ -37,7 +37,7 @@ import Testing
         #expect(harness.status.state == .connecting)
     }
 
-    @Test func whatMayNotBeTriedIsAFailureWithThatReason() {
+    @Test func `what may not be tried is a failure with that reason`() {
         var harness = Harness()
         harness.tell(all: .opened, .pathChanged(.wifi))
         harness.tell(.dialFailed(epoch: 1, .heldBack(.byServer)), after: .seconds(40))

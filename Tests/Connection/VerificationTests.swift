@@ -6,7 +6,7 @@ import Testing
 @testable import DialtoneConnection
 
 @Suite struct VerificationTests {
-    @Test func afterAResumeAFlowProvesItself() {
+    @Test func `after a resume a flow proves itself`() {
         var harness = Harness.ready()
         let actions = harness.tell(.resumed, after: .seconds(30_000))
         #expect(
@@ -23,7 +23,7 @@ import Testing
         #expect(harness.status.lastProof == harness.now)
     }
 
-    @Test func whatWasSentBeforeTheSleepProvesNothing() {
+    @Test func `what was sent before the sleep proves nothing`() {
         var harness = Harness.ready()
         harness.tell(.probeSent(epoch: 1), after: .seconds(1))
         harness.tell(.resumed, after: .seconds(5))
@@ -34,7 +34,7 @@ import Testing
         #expect(harness.status.state == .ready)
     }
 
-    @Test func withoutAProofInTimeItIsDialledAnewAtOnce() {
+    @Test func `without a proof in time it is dialled anew at once`() {
         var harness = Harness.ready()
         harness.tell(.resumed, after: .seconds(30))
         let actions = harness.tell(.timerFired(.proof), after: .seconds(3))
@@ -43,7 +43,7 @@ import Testing
         #expect(harness.status.reason == .unverified)
     }
 
-    @Test func aProofThatWasOwedToAnEarlierRunIsOwedStill() throws {
+    @Test func `a proof that was owed to an earlier run is owed still`() throws {
         var before = Harness.ready()
         before.tell(.resumed, after: .seconds(30))
         let left = before.machine.adoption
@@ -64,7 +64,7 @@ import Testing
         #expect(lost.first == .closeSocket(epoch: 1, .unanswered, .dropped), "\(lost)")
     }
 
-    @Test func whateverElseRanIsDialledAnewAfterAResume() {
+    @Test func `whatever else ran is dialled anew after a resume`() {
         var backingOff = Harness.refused()
         #expect(backingOff.tell(.resumed).first == .cancelTimer(.retry))
         #expect(backingOff.status.state == .connecting)
@@ -78,7 +78,7 @@ import Testing
         #expect(waiting.tell(.resumed) == [])
     }
 
-    @Test func aServerThatAnsweredOnceAndFallsSilentHasLostItsFlow() {
+    @Test func `a server that answered once and falls silent has lost its flow`() {
         var harness = Harness.ready(ConnectionPolicy(remote: .of("sip://192.0.2.7")))
         harness.tell(all: .probeSent(epoch: 1), .answered(epoch: 1, count: 1))
         let sent = harness.tell(.probeSent(epoch: 1), after: .seconds(120))
@@ -89,14 +89,14 @@ import Testing
         #expect(harness.status.reason == .unanswered)
     }
 
-    @Test func aServerThatNeverAnsweredIsNotDeadForThat() {
+    @Test func `a server that never answered is not dead for that`() {
         var harness = Harness.ready(ConnectionPolicy(remote: .of("sip://192.0.2.7")))
         harness.tell(.probeSent(epoch: 1))
         #expect(harness.tell(.timerFired(.proof), after: .seconds(10)) == [.giveUpAnswers(epoch: 1)])
         #expect(harness.status.state == .ready)
     }
 
-    @Test func oneThatFallsSilentAgainAndAgainWaits() {
+    @Test func `one that falls silent again and again waits`() {
         var harness = Harness.ready(ConnectionPolicy(remote: .of("mqtt://192.0.2.7")))
         harness.tell(.probeSent(epoch: 1), after: .seconds(20))
         harness.tell(.timerFired(.proof), after: .seconds(10))
@@ -104,14 +104,14 @@ import Testing
         #expect(harness.status.attempt == 2)
     }
 
-    @Test func anAnswerThatCannotBeSeenProvesNothingForOrAgainst() {
+    @Test func `an answer that cannot be seen proves nothing for or against`() {
         var harness = Harness.ready(ConnectionPolicy(remote: .of("mqtt://192.0.2.7")))
         harness.tell(.probeSent(epoch: 1))
         #expect(harness.tell(.answerHidden(epoch: 1)) == [.cancelTimer(.proof)])
         #expect(harness.status.state == .ready)
     }
 
-    @Test func aReadyFlowIsKeptAliveAsItsSchemeAsks() {
+    @Test func `a ready flow is kept alive as its scheme asks`() {
         var harness = Harness(ConnectionPolicy(remote: .of("sip://192.0.2.7")))
         harness.tell(all: .opened, .pathChanged(.wifi))
         let actions = harness.tell(.dialSucceeded(epoch: 1, local: .local, remote: .office))
@@ -123,7 +123,7 @@ import Testing
 }
 
 @Suite struct ServerWishTests {
-    @Test func aFlowThatEndsOfANetworkThatIsSettlingIsDialledAnewInSeconds() {
+    @Test func `a flow that ends of a network that is settling is dialled anew in seconds`() {
         var harness = Harness.ready(ConnectionPolicy(remote: .of("sip://192.0.2.7")))
         harness.tell(.pathChanged(.gatewayMoved), after: .seconds(10))
         harness.tell(.flowFailed(epoch: 1, .hostUnreachable), after: .seconds(2))
@@ -134,7 +134,7 @@ import Testing
         #expect(late.status.nextAttempt == late.now + .seconds(45))
     }
 
-    @Test func aServerThatAsksToBeLeftAloneIs() {
+    @Test func `a server that asks to be left alone is`() {
         var harness = Harness.ready()
         #expect(harness.tell(.serverAsked(.seconds(90))) == [])
         harness.tell(.remoteClosed(epoch: 1), after: .seconds(1))
@@ -150,7 +150,7 @@ import Testing
         #expect(harness.status.state == .connecting)
     }
 
-    @Test func aClientPassesTheServersWishOn() {
+    @Test func `a client passes the server's wish on`() {
         var harness = Harness.ready()
         let actions = harness.tell(.redialRequested(after: .seconds(120)))
         #expect(actions.first == .closeSocket(epoch: 1, .superseded, .dropped))
@@ -162,7 +162,7 @@ import Testing
         #expect(harness.status.state == .connecting)
     }
 
-    @Test func aWishBeyondADayIsCutToOne() {
+    @Test func `a wish beyond a day is cut to one`() {
         var harness = Harness.ready()
         harness.tell(all: .serverAsked(.seconds(1_000_000)), .remoteClosed(epoch: 1))
         #expect((harness.status.nextAttempt ?? .zero) - harness.now <= .seconds(86_410))

@@ -53,7 +53,7 @@ extension [WakeAction] {
 @Suite struct WakeMachineTests {
     private let running: ClientPresence = [.subscribed, .alive]
 
-    @Test func aClientThatWatchesIsSentAnEventAndHasThreeSeconds() {
+    @Test func `a client that watches is sent an event and has three seconds`() {
         var harness = WakeHarness()
         let actions = harness.tell(.needed(.data, running))
         let wake = StandingWake(number: 1, reasons: [.data], since: harness.now)
@@ -70,7 +70,7 @@ extension [WakeAction] {
         #expect(harness.machine.standing == nil)
     }
 
-    @Test func aNumberThatIsNotTheWakesAcknowledgesNothing() {
+    @Test func `a number that is not the wake's acknowledges nothing`() {
         var harness = WakeHarness()
         harness.tell(.needed(.data, running))
         #expect(harness.tell(.acknowledged(wake: 2)).isEmpty)
@@ -80,14 +80,14 @@ extension [WakeAction] {
         #expect(harness.machine.standing?.number == 2)
     }
 
-    @Test func takingTheFlowAcknowledges() {
+    @Test func `taking the flow acknowledges`() {
         var harness = WakeHarness()
         harness.tell(.needed(.data, running))
         #expect(harness.tell(.taken).reports == [.acknowledged(after: .zero)])
         #expect(harness.tell(.taken).isEmpty)
     }
 
-    @Test func reasonsAreMergedIntoOneWake() {
+    @Test func `reasons are merged into one wake`() {
         var harness = WakeHarness()
         harness.tell(.needed(.data, running))
         #expect(harness.tell(.needed(.data, running)).isEmpty)
@@ -98,7 +98,7 @@ extension [WakeAction] {
         #expect(harness.machine.standing?.number == 1)
     }
 
-    @Test func theCheapestMeansComesFirstAndTheNextWhenNobodyAnswers() {
+    @Test func `the cheapest means comes first and the next when nobody answers`() {
         var harness = WakeHarness([.exec, .unit, .signal, .thaw])
         var tried = harness.means(.needed(.data, running))
         for wait in [3, 3, 3, 30] {
@@ -115,19 +115,19 @@ extension [WakeAction] {
     ]
 
     @Test(arguments: firstMeans)
-    func whatCannotReachTheClientIsNotTried(client: ClientPresence, first: WakeMeans) {
+    func `what cannot reach the client is not tried`(client: ClientPresence, first: WakeMeans) {
         var harness = WakeHarness([.signal, .thaw, .unit])
         #expect(harness.means(.needed(.data, client)) == [first])
     }
 
     @Test(arguments: [([.signal], 0.25), ([.thaw], 0.25), ([], 3), ([.unit], 3)] as [(Set<WakeMeans>, Double)])
-    func oneThatMayBeStoppedIsNotWaitedForAsIfItRan(means: Set<WakeMeans>, seconds: Double) {
+    func `one that may be stopped is not waited for as if it ran`(means: Set<WakeMeans>, seconds: Double) {
         var harness = WakeHarness(means)
         #expect(harness.means(.needed(.data, [.subscribed, .alive, .hidden])) == [.event])
         #expect(harness.done().deadline == harness.now + .seconds(seconds))
     }
 
-    @Test func anAttemptThatFailsIsFollowedByTheNextAtOnce() {
+    @Test func `an attempt that fails is followed by the next at once`() {
         var harness = WakeHarness([.signal, .unit])
         harness.tell(.needed(.data, running))
         harness.done()
@@ -137,7 +137,7 @@ extension [WakeAction] {
         #expect(next.means == [.unit])
     }
 
-    @Test func aClientThatGoesIsNotWaitedFor() {
+    @Test func `a client that goes is not waited for`() {
         var harness = WakeHarness([.unit])
         harness.tell(.needed(.data, running))
         harness.done()
@@ -146,7 +146,7 @@ extension [WakeAction] {
         #expect(harness.tell(.clientChanged([])).isEmpty, "a unit that is being started is waited for")
     }
 
-    @Test func anAttemptThatIsNeverAnsweredEndsByItsTimer() {
+    @Test func `an attempt that is never answered ends by its timer`() {
         var harness = WakeHarness([.unit, .exec])
         #expect(harness.means(.needed(.data, [])) == [.unit])
         let actions = harness.tell(.timerFired, after: .seconds(30))
@@ -155,7 +155,7 @@ extension [WakeAction] {
         #expect(late.isEmpty)
     }
 
-    @Test func roundsArePausedBetweenAndTheWakeIsGivenUpAfterTheLast() {
+    @Test func `rounds are paused between and the wake is given up after the last`() {
         var harness = WakeHarness([.unit]) { $0.rounds = 3 }
         #expect(harness.means(.needed(.data, running)) == [.event])
         var waits: [Duration] = []
@@ -180,7 +180,7 @@ extension [WakeAction] {
         #expect(harness.tell(.timerFired, after: .seconds(3600)).isEmpty, "nothing runs for a wake that was given up")
     }
 
-    @Test func roundsCountAlsoWhereNotEveryMeansIsTried() {
+    @Test func `rounds count also where not every means is tried`() {
         var harness = WakeHarness([.signal, .thaw, .unit]) { $0.rounds = 2 }
         var tried = harness.means(.needed(.data, []))
         while let deadline = harness.outcome(.failed("no")).deadline {
@@ -189,14 +189,14 @@ extension [WakeAction] {
         #expect(tried == [.unit, .unit])
     }
 
-    @Test func whereNothingCanReachTheClientTheWakeIsGivenUpAtOnce() {
+    @Test func `where nothing can reach the client the wake is given up at once`() {
         var harness = WakeHarness([.signal])
         let actions = harness.tell(.needed(.data, []))
         #expect(actions.means.isEmpty)
         #expect(actions.reports == [.began, .failed(after: .zero)])
     }
 
-    @Test func aReasonAfterAFailureBeginsAnotherWake() {
+    @Test func `a reason after a failure begins another wake`() {
         var harness = WakeHarness()
         harness.tell(.needed(.data, []))
         let actions = harness.tell(.needed(.reconnected, running))
@@ -205,7 +205,7 @@ extension [WakeAction] {
         #expect(harness.machine.standing?.reasons == [.reconnected])
     }
 
-    @Test func aWakeThatWasGivenUpCanStillBeAcknowledged() {
+    @Test func `a wake that was given up can still be acknowledged`() {
         var harness = WakeHarness()
         harness.tell(.needed(.data, []))
         let actions = harness.tell(.acknowledged(wake: 1), after: .seconds(60))
@@ -213,7 +213,7 @@ extension [WakeAction] {
         #expect(harness.machine.standing == nil)
     }
 
-    @Test func aMeansThatIsNoMoreConfiguredIsNotWaitedFor() {
+    @Test func `a means that is no more configured is not waited for`() {
         var harness = WakeHarness([.signal, .unit])
         harness.tell(.needed(.data, .alive))
         harness.done()
@@ -221,7 +221,7 @@ extension [WakeAction] {
         #expect(harness.means(.policyChanged(WakePolicy(means: [.unit, .exec]))).isEmpty)
     }
 
-    @Test func aWakeOfTheLastRunGoesOnWithItsNumber() {
+    @Test func `a wake of the last run goes on with its number`() {
         var harness = WakeHarness([.unit])
         let wake = StandingWake(number: 41, reasons: [.data], since: .seconds(900), attempts: 2, means: .event)
         #expect(harness.tell(.restored(wake)).reports.isEmpty, "it does not begin a second time")
@@ -235,7 +235,7 @@ extension [WakeAction] {
     }
 
     /// Nobody can be subscribed yet to an agent that was just started.
-    @Test func subscribersHaveTimeToComeBackAfterARestart() {
+    @Test func `subscribers have time to come back after a restart`() {
         let wake = StandingWake(number: 41, reasons: [.data], since: .seconds(900), attempts: 1, means: .event)
         var harness = WakeHarness([.event])
         #expect(harness.tell(.restored(wake)).reports.isEmpty)
@@ -250,14 +250,14 @@ extension [WakeAction] {
     }
 
     /// Its program may run by now, with the flow.
-    @Test func aLaunchThatWasUnderWayIsGoneOnWithAtOnceAfterARestart() {
+    @Test func `a launch that was under way is gone on with at once after a restart`() {
         let wake = StandingWake(number: 41, reasons: [.data], since: .seconds(900), attempts: 2, means: .exec)
         var harness = WakeHarness([.event, .exec])
         harness.tell(.clientChanged([.alive, .subscribed]))
         #expect(harness.means(.restored(wake)) == [.exec])
     }
 
-    @Test func aFailedWakeOfTheLastRunStaysAndIsNotTriedAgain() {
+    @Test func `a failed wake of the last run stays and is not tried again`() {
         var harness = WakeHarness([.unit])
         let wake = StandingWake(number: 7, reasons: [.data], since: .seconds(900), hasFailed: true)
         #expect(harness.tell(.restored(wake)).isEmpty)
@@ -266,7 +266,7 @@ extension [WakeAction] {
         #expect(harness.machine.lastNumber == 8)
     }
 
-    @Test func afterTheEndNothingRuns() {
+    @Test func `after the end nothing runs`() {
         var harness = WakeHarness([.exec])
         harness.tell(.needed(.data, running))
         #expect(harness.tell(.closed) == [.cancelTimer])

@@ -36,7 +36,7 @@ import Testing
         return harness
     }
 
-    @Test func itsOwnPathIsWatchedAsLongAsItStands() {
+    @Test func `its own path is watched as long as it stands`() {
         var harness = dialling()
         let actions = harness.tell(.dialSucceeded(epoch: 1, local: .local, remote: .second))
         #expect(actions.contains(.observeFlowPath(epoch: 1, Self.target)))
@@ -48,7 +48,7 @@ import Testing
         #expect(harness.status.path?.destination == .office)
     }
 
-    @Test func aFlowOnTheConnectionsOwnWayTakesNoSecondLook() {
+    @Test func `a flow on the connection's own way takes no second look`() {
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(.wifi))
         harness.answer([.office])
@@ -62,7 +62,7 @@ import Testing
         #expect(harness.tell(.pathChanged(.wifi)).contains(.stopObservingFlowPath(epoch: 1)))
     }
 
-    @Test func itMovesAndProvesItselfWhereItsOwnWayMoves() {
+    @Test func `it moves and proves itself where its own way moves`() {
         var harness = known()
         let actions = harness.tell(.flowPathChanged(epoch: 1, way(like: .modem)), after: .seconds(100))
         #expect(actions.contains(.probe(epoch: 1)))
@@ -71,7 +71,7 @@ import Testing
         #expect(harness.status.path?.interface?.name == "wwan0")
     }
 
-    @Test func theConnectionsPathIsNoneOfItsBusiness() {
+    @Test func `the connection's path is none of its business`() {
         var harness = known()
         #expect(!harness.tell(.pathChanged(.modem)).contains(.probe(epoch: 1)))
         harness.tell(.pathChanged(.none))
@@ -85,7 +85,7 @@ import Testing
         #expect(harness.status.state == .waiting)
     }
 
-    @Test func withoutItsOwnWayItIsClosedAndDialledAnew() {
+    @Test func `without its own way it is closed and dialled anew`() {
         var harness = known()
         let actions = harness.tell(
             .flowPathChanged(epoch: 1, Path(status: .unsatisfied, reason: .noCarrier, destination: .second)))
@@ -97,7 +97,7 @@ import Testing
         #expect(harness.status.state == .connecting, "\(harness.status)")
     }
 
-    @Test func aDomainWithoutAnAddressOfItsOwnLeavesItsFlowsInPeace() {
+    @Test func `a domain without an address of its own leaves its flows in peace`() {
         var harness = Harness(ConnectionPolicy(remote: .of("sip://example.com")))
         let unresolved = Path(status: .unsatisfied, reason: .nameUnresolved, supportsDNS: true)
         harness.tell(all: .opened, .pathChanged(unresolved))

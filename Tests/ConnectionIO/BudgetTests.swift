@@ -27,7 +27,7 @@ import Testing
         return reasons
     }
 
-    @Test func closingAndOpeningAgainIsNoWayRoundTheBudget() throws {
+    @Test func `closing and opening again is no way round the budget`() throws {
         let surroundings = Surroundings(.loopback())
         let begin = BootClock.now()
         let reasons = try openAndClose(mallory, in: surroundings)
@@ -39,11 +39,11 @@ import Testing
         alice.close()
     }
 
-    @Test func theAdministratorsAreDialledAtOnce() throws {
+    @Test func `the administrators are dialled at once`() throws {
         #expect(try openAndClose(.administrator, in: Surroundings(.loopback())) == ["dialled": 700])
     }
 
-    @Test func aTurnThatCameIsADial() async throws {
+    @Test func `a turn that came is a dial`() async throws {
         let surroundings = Surroundings(.loopback())
         // What takes no time, so that nothing comes back meanwhile.
         surroundings.useUpBudget(of: mallory, owing: 40)
@@ -58,7 +58,7 @@ import Testing
         connection.close()
     }
 
-    @Test func questionsAreCountedAndRefusedAsQuestions() async throws {
+    @Test func `questions are counted and refused as questions`() async throws {
         let surroundings = Surroundings(.loopback())
         surroundings.answer = nil
         for _ in 0..<1500 {

@@ -13,7 +13,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct ConnectionDriverTests {
     let surroundings = Surroundings(.loopback())
 
-    @Test func aConnectThatCameWhileTheQueueWasBusyIsNoTimeout() async throws {
+    @Test func `a connect that came while the queue was busy is no timeout`() async throws {
         func keepQueueBusy(for time: Duration) {
             let end = BootClock.now() + time
             while BootClock.now() < end {}
@@ -30,7 +30,7 @@ import Testing
         connection.close()
     }
 
-    @Test func wordsThatComeAfterItsObserverIsGoneFindNone() throws {
+    @Test func `words that come after its observer is gone find none`() throws {
         var observer: Bystander? = Bystander()
         let connection = ConnectionDriver(
             policy: ConnectionPolicy(remote: try Remote("tcp://127.0.0.1:9")), wakes: surroundings.clientWakes,
@@ -56,7 +56,7 @@ import Testing
         func isWatched(by process: KnownProcess?) -> Bool { false }
     }
 
-    @Test func aConnectionBecomesReadyAndTellsItsStory() async throws {
+    @Test func `a connection becomes ready and tells its story`() async throws {
         let server = try LoopbackServer()
         let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
         #expect(surroundings.targets == [connection.policy.target])
@@ -73,7 +73,7 @@ import Testing
         connection.close()
     }
 
-    @Test func thePathsLossClosesTheSocketAndItsReturnDials() async throws {
+    @Test func `the path's loss closes the socket and its return dials`() async throws {
         let server = try LoopbackServer()
         let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") { $0.grace = .zero }
         let first = try server.accept()
@@ -89,7 +89,7 @@ import Testing
         connection.close()
     }
 
-    @Test func aDialThatFailsOnTheSpotIsToldAfterItBegan() async throws {
+    @Test func `a dial that fails on the spot is told after it began`() async throws {
         surroundings.path = .loopback(source: .nobodys)
         let connection = try surroundings.connection(to: "tcp://127.0.0.1:9")
         let states = [
@@ -102,7 +102,7 @@ import Testing
         connection.close()
     }
 
-    @Test func aServerThatAnswersNothingIsGivenUpAtTheDeadline() async throws {
+    @Test func `a server that answers nothing is given up at the deadline`() async throws {
         let server = try LoopbackServer(backlog: 0)
         // One connection fills the queue of a server that accepts none; to the next one the kernel does not answer.
         let filler = try Flow(.to(server.endpoint), owner: Listener())
@@ -115,7 +115,7 @@ import Testing
         filler.close(aborting: false)
     }
 
-    @Test func aLocalAddressThatGoesTakesTheFlowAtOnceWhereItHasNoGrace() async throws {
+    @Test func `a local address that goes takes the flow at once where it has no grace`() async throws {
         let server = try LoopbackServer()
         let source = IPAddress(v4: 0x7F00_0009)
         surroundings.path = .loopback(source: source)
@@ -132,7 +132,7 @@ import Testing
         connection.close()
     }
 
-    @Test func aNameIsResolvedOnEveryDialAndItsAddressesWalked() async throws {
+    @Test func `a name is resolved on every dial and its addresses walked`() async throws {
         let server = try LoopbackServer()
         let dead = IPAddress(v4: 0x7F00_0063)
         surroundings.answer = .success([dead, .loopback])
@@ -148,14 +148,14 @@ import Testing
         connection.close()
     }
 
-    @Test func aNameThatDoesNotExistIsToldWithAdvice() async throws {
+    @Test func `a name that does not exist is told with advice`() async throws {
         surroundings.answer = .failure(.noSuchName)
         let connection = try surroundings.connection(to: "tcp://sip.example.com:5060")
         expect(await surroundings.entered(.failed)?.reason.advice) { $0 != nil }
         connection.close()
     }
 
-    @Test func closingLeavesNothingInAnyState() async throws {
+    @Test func `closing leaves nothing in any state`() async throws {
         let server = try LoopbackServer()
         let ready = try surroundings.connection(to: "tcp://\(server.endpoint)")
         let peer = try server.accept()
@@ -173,7 +173,7 @@ import Testing
         #expect(ready.unreadBytes == nil)
     }
 
-    @Test func aClosedConnectionIsReleased() async throws {
+    @Test func `a closed connection is released`() async throws {
         let server = try LoopbackServer()
         weak var weakly: ConnectionDriver?
         do {
@@ -185,7 +185,7 @@ import Testing
         #expect(weakly == nil)
     }
 
-    @Test func theWayOfAFlowIsWatchedBesideTheConnectionsWhereThatLeadsElsewhere() async throws {
+    @Test func `the way of a flow is watched beside the connections where that leads elsewhere`() async throws {
         let server = try LoopbackServer()
         surroundings.pathOfAddresses = surroundings.path
         surroundings.path = .ofADomain
@@ -198,7 +198,7 @@ import Testing
         #expect(surroundings.watchedPaths == 0)
     }
 
-    @Test func anotherRemoteIsWatchedAndDialled() async throws {
+    @Test func `another remote is watched and dialled`() async throws {
         let first = try LoopbackServer()
         let second = try LoopbackServer()
         let connection = try surroundings.connection(to: "tcp://\(first.endpoint)")

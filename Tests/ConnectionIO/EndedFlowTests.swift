@@ -48,7 +48,7 @@ import Testing
         return (connection, next)
     }
 
-    @Test func whoLostTheDescriptorTakesItAgain() async throws {
+    @Test func `who lost the descriptor takes it again`() async throws {
         let (connection, _) = try await ended()
         #expect(try take(connection, by: Self.first).epoch == 1)
         let again = try take(connection, by: Self.first)
@@ -80,7 +80,7 @@ import Testing
         .init(answer: ExpectedAnswer(.delimiter([10]), content: Array("OK".utf8)))
     ])
 
-    @Test func aRefusalIsKeptThoughNobodyEverTookAFlow() async throws {
+    @Test func `a refusal is kept though nobody ever took a flow`() async throws {
         let server = try LoopbackServer()
         let connection = try await refused("503", by: server)
         let client = try take(connection)
@@ -90,14 +90,14 @@ import Testing
         connection.close()
     }
 
-    @Test func theRefusalOfALoginIsKept() async throws {
+    @Test func `the refusal of a login is kept`() async throws {
         let server = try LoopbackServer()
         let connection = try await refused("NO", by: server) { $0.opening = Self.login }
         #expect(try take(connection).read(9) == "NO")
         connection.close()
     }
 
-    @Test func whoHasReadAnyOfItHasIt() async throws {
+    @Test func `who has read any of it has it`() async throws {
         let (connection, _) = try await ended()
         let first = try take(connection)
         #expect(first.read(1) == "B")
@@ -109,7 +109,7 @@ import Testing
 
     /// Its taker never got it, and the server or the agent ends the flow before it is asked for again.
     @Test(arguments: [true, false])
-    func whoLostTheDescriptorOfAFlowThatStoodTakesItAgainAfterItsEnd(byServer: Bool) async throws {
+    func `who lost the descriptor of a flow that stood takes it again after its end`(byServer: Bool) async throws {
         let server = try LoopbackServer()
         let (connection, peer) = try await parked(on: server)
         #expect(try take(connection, by: Self.first).epoch == 1)
@@ -128,7 +128,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func theRestOfWhatOneBeganToReadIsOfUseWhereThePolicySaysSo(isKept: Bool) async throws {
+    func `the rest of what one began to read is of use where the policy says so`(isKept: Bool) async throws {
         let (connection, _) = try await ended { $0.keepsAbandonedFlow = isKept }
         #expect(try take(connection, by: Self.first).read(1) == "B")
         connection.process(.processEnded(Self.first, .unseen))
@@ -139,7 +139,7 @@ import Testing
         connection.close()
     }
 
-    @Test func whatCannotBeAskedForItsRestIsKept() async throws {
+    @Test func `what cannot be asked for its rest is kept`() async throws {
         let server = try LoopbackServer()
         let user: UInt32 = 4242
         let (connection, peer) = try await parked(on: server, account: Account(user: user, isLimited: false))
@@ -196,7 +196,7 @@ import Testing
         return (connection, server)
     }
 
-    @Test func aReaderThatIsSlowerThanItsServerReadsItAll() async throws {
+    @Test func `a reader that is slower than its server reads it all`() async throws {
         let connection = try await secured(Self.flood).connection
         let client = try take(connection)
         #expect(client.write("GO"))
@@ -206,7 +206,7 @@ import Testing
         connection.close()
     }
 
-    @Test func whatAClientHasNotReadWhenTheServerEndsTheFlowIsDeliveredAsItReads() async throws {
+    @Test func `what a client has not read when the server ends the flow is delivered as it reads`() async throws {
         let connection = try await secured(Self.burst).connection
         let client = try take(connection)
         #expect(client.write("GO"))
@@ -221,7 +221,7 @@ import Testing
 
     /// Taken after its end; `twice`: the client takes the next one as soon as it has read a little.
     @Test(arguments: [false, true])
-    func whatASleeperTakesAfterTheEndIsDeliveredAsItReads(twice: Bool) async throws {
+    func `what a sleeper takes after the end is delivered as it reads`(twice: Bool) async throws {
         let (connection, server) = try await secured(Self.burst)
         #expect(try take(connection).write("GO"))
         try connection.park(1)
@@ -242,7 +242,7 @@ import Testing
 
     /// `isShort`: all is delivered before the end is known; `sleeps`: it is taken after that.
     @Test(arguments: [false, true], [false, true])
-    func aStreamThatIsCutOffEndsInAnError(isShort: Bool, sleeps: Bool) async throws {
+    func `a stream that is cut off ends in an error`(isShort: Bool, sleeps: Bool) async throws {
         let messages = isShort ? [Array("BYE".utf8)] : Self.burst
         let (connection, server) = try await secured(messages, cutsOff: true)
         let taken = try take(connection)
@@ -256,7 +256,7 @@ import Testing
         withExtendedLifetime(server) { connection.close() }
     }
 
-    @Test func withTLSItIsThereAgainWhenItsTakerNeverRead() async throws {
+    @Test func `with TLS it is there again when its taker never read`() async throws {
         let connection = try await secured(Self.burst).connection
         #expect(try take(connection).write("GO"))
         try connection.park(1)
@@ -270,7 +270,7 @@ import Testing
     }
 
     /// All of it fits the pair, with which the client's stream is ended at once.
-    @Test func withTLSWhatWasDeliveredToNobodyIsThereAgain() async throws {
+    @Test func `with TLS what was delivered to nobody is there again`() async throws {
         let connection = try await secured([Array("BYE".utf8)]).connection
         #expect(try take(connection).write("GO"))
         try connection.park(1)
@@ -283,7 +283,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func aResetDoesNotPassForReading(isAfterTheEnd: Bool) async throws {
+    func `a reset does not pass for reading`(isAfterTheEnd: Bool) async throws {
         let server = try LoopbackServer()
         let (connection, peer) = try await parked(on: server)
         #expect(try take(connection, by: Self.first).epoch == 1)
@@ -297,7 +297,7 @@ import Testing
 
     /// Whether the server resets behind its end, or the client has ended its own direction before.
     @Test(arguments: [true, false])
-    func whoHasWrittenHasTouchedHoweverTheFlowEnds(isReset: Bool) async throws {
+    func `who has written has touched however the flow ends`(isReset: Bool) async throws {
         let server = try LoopbackServer()
         let (connection, peer) = try await parked(on: server)
         let client = try take(connection, by: Self.first)
@@ -316,7 +316,7 @@ import Testing
         connection.close()
     }
 
-    @Test func whoHasTheFlowReadsTheRestOfItWhenTheConnectionIsClosed() async throws {
+    @Test func `who has the flow reads the rest of it when the connection is closed`() async throws {
         let connection = try await secured(Self.burst).connection
         let client = try take(connection)
         #expect(client.write("GO"))

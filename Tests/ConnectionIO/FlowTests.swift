@@ -35,7 +35,7 @@ extension SocketOptions {
 @AgentQueue
 @Suite(.timeLimit(.minutes(1))) struct FlowTests {
     @Test(arguments: [IPAddress.loopback, .loopbackV6])
-    func aFlowConnectsAndKnowsItsEnds(address: IPAddress) async throws {
+    func `a flow connects and knows its ends`(address: IPAddress) async throws {
         guard address.family == .v4 || FileSystem.hasIPv6 else { return print("skipped: this kernel has no IPv6") }
         let server = try LoopbackServer(address)
         let listener = Listener()
@@ -51,7 +51,7 @@ extension SocketOptions {
         flow.close(aborting: false)
     }
 
-    @Test func theSocketIsSetUpAsAsked() async throws {
+    @Test func `the socket is set up as asked`() async throws {
         let server = try LoopbackServer()
         let keepalive = KeepalivePolicy(idle: .seconds(50), interval: .seconds(7), count: 4)
         let options = SocketOptions(keepalive: keepalive, userTimeout: .milliseconds(78_500))
@@ -73,7 +73,7 @@ extension SocketOptions {
         flow.close(aborting: false)
     }
 
-    @Test func itIsBoundToItsSource() async throws {
+    @Test func `it is bound to its source`() async throws {
         let server = try LoopbackServer()
         let source = IPAddress(v4: 0x7F00_0009)
         let listener = Listener()
@@ -88,13 +88,13 @@ extension SocketOptions {
         flow.close(aborting: false)
     }
 
-    @Test func aSourceThatIsNotThereFailsOnTheSpot() throws {
+    @Test func `a source that is not there fails on the spot`() throws {
         #expect(throws: FlowFailure.addressNotAvailable) {
             try Flow(.to(Endpoint(address: .loopback, port: 9), source: .nobodys), owner: Listener())
         }
     }
 
-    @Test func aPortThatNobodyListensOnRefuses() async throws {
+    @Test func `a port that nobody listens on refuses`() async throws {
         let server = try LoopbackServer(backlog: nil)
         let listener = Listener()
         let flow = try Flow(.to(server.endpoint), owner: listener)
@@ -102,7 +102,7 @@ extension SocketOptions {
         flow.close(aborting: false)
     }
 
-    @Test func theRemotesCloseIsToldAndItsBytesAreLeft() async throws {
+    @Test func `the remote's close is told and its bytes are left`() async throws {
         let (flow, listener, peer) = try await connected()
         peer.send("hello")
         peer.close()
@@ -112,14 +112,14 @@ extension SocketOptions {
         #expect(flow.unreadBytes == 0)
     }
 
-    @Test func aResetIsToldAsOne() async throws {
+    @Test func `a reset is told as one`() async throws {
         let (flow, listener, peer) = try await connected()
         peer.reset()
         expect(await listener.next(), is: .failed(.reset))
         flow.close(aborting: false)
     }
 
-    @Test func aCloseThatComesWithTheConnectIsToldAfterIt() async throws {
+    @Test func `a close that comes with the connect is told after it`() async throws {
         let server = try LoopbackServer()
         let listener = Listener()
         let flow = try Flow(.to(server.endpoint), owner: listener)
@@ -133,7 +133,7 @@ extension SocketOptions {
         flow.close(aborting: false)
     }
 
-    @Test func aResetThatComesWithTheConnectFailsTheDial() async throws {
+    @Test func `a reset that comes with the connect fails the dial`() async throws {
         let server = try LoopbackServer()
         let listener = Listener()
         let flow = try Flow(.to(server.endpoint), owner: listener)
@@ -142,7 +142,7 @@ extension SocketOptions {
         flow.close(aborting: false)
     }
 
-    @Test func closingSendsAFinEvenOverBytesThatNobodyRead() async throws {
+    @Test func `closing sends a fin even over bytes that nobody read`() async throws {
         let (flow, _, peer) = try await connected()
         peer.send("unread")
         // On loopback the bytes are there when send returns; asking proves it.
@@ -151,13 +151,13 @@ extension SocketOptions {
         #expect(try peer.receive() == .closed)
     }
 
-    @Test func abortingLeavesNothingToAnswer() async throws {
+    @Test func `aborting leaves nothing to answer`() async throws {
         let (flow, _, peer) = try await connected()
         flow.close(aborting: true)
         #expect(try peer.receive() == .reset)
     }
 
-    @Test func afterItsCloseNothingIsTold() async throws {
+    @Test func `after its close nothing is told`() async throws {
         let server = try LoopbackServer()
         let listener = Listener()
         let closed = try Flow(.to(server.endpoint), owner: listener)
@@ -169,7 +169,7 @@ extension SocketOptions {
         open.close(aborting: false)
     }
 
-    @Test func aMarkIsSetOrTheDialFailsWithTheKernelsWords() throws {
+    @Test func `a mark is set or the dial fails with the kernel's words`() throws {
         let server = try LoopbackServer()
         var options = SocketOptions.usual
         options.mark = 77
@@ -185,7 +185,7 @@ extension SocketOptions {
         }
     }
 
-    @Test func theSocketIsGivenToItsUserOrTheDialFails() throws {
+    @Test func `the socket is given to its user or the dial fails`() throws {
         let server = try LoopbackServer()
         var options = SocketOptions.usual
         options.user = 4711

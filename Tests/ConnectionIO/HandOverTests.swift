@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func aClientReadsAndWritesTheVeryFlowThatTheAgentHad() async throws {
+    @Test func `a client reads and writes the very flow that the agent had`() async throws {
         let server = try LoopbackServer()
         let (connection, peer) = try await ready(to: server)
         peer.send("INVITE")
@@ -54,7 +54,7 @@ import Testing
         connection.close()
     }
 
-    @Test func ofAFlowThatAnEarlierProcessGaveAwayNothingIsKnown() async throws {
+    @Test func `of a flow that an earlier process gave away nothing is known`() async throws {
         let server = try LoopbackServer()
         let socket = OwnedDescriptor(Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
         _ = SocketAddress(.loopback, port: server.endpoint.port).withPointer { connect(socket.number, $0, $1) }
@@ -75,7 +75,7 @@ import Testing
         connection.close()
     }
 
-    @Test func theAnswerToAKeepaliveThatIsThereAtTheEndWakesNobody() async throws {
+    @Test func `the answer to a keepalive that is there at the end wakes nobody`() async throws {
         let server = try LoopbackServer()
         surroundings.clientWakes.reasons = [.data]
         let connection = try surroundings.connection(
@@ -96,7 +96,7 @@ import Testing
         connection.close()
     }
 
-    @Test func onlyAParkedFlowHasASession() async throws {
+    @Test func `only a parked flow has a session`() async throws {
         let server = try LoopbackServer()
         let (connection, peer) = try await ready(to: server)
         #expect(connection.status.ownership == .new)
@@ -113,7 +113,7 @@ import Testing
         connection.close()
     }
 
-    @Test func aKeepaliveThatNeedsASessionWaitsForTheFlowToBeParked() async throws {
+    @Test func `a keepalive that needs a session waits for the flow to be parked`() async throws {
         let server = try LoopbackServer()
         let heartbeat = Heartbeat(.whitespace, interval: .milliseconds(100), answerDeadline: .seconds(2))
         let (connection, peer) = try await ready(to: server, heartbeat: heartbeat)
@@ -128,7 +128,7 @@ import Testing
         connection.close()
     }
 
-    @Test func theClientOfAFlowThatIsGivenUpReadsItsEnd() async throws {
+    @Test func `the client of a flow that is given up reads its end`() async throws {
         let server = try LoopbackServer()
         let (connection, peer) = try await ready(to: server)
         let socket = try take(connection)
@@ -141,7 +141,7 @@ import Testing
 
     private static let client = KnownProcess(1)
 
-    @Test func whatAClientNeverTouchedIsThereForTheNextOneAndTheFlowIsMadeAnew() async throws {
+    @Test func `what a client never touched is there for the next one and the flow is made anew`() async throws {
         let server = try LoopbackServer()
         let (connection, peer) = try await ready(to: server)
         peer.send("INVITE")
@@ -184,7 +184,7 @@ import Testing
     }
 
     @Test(arguments: Deed.allCases)
-    func theFlowOfAProgramThatDidNothingGoesOn(deed: Deed) async throws {
+    func `the flow of a program that did nothing goes on`(deed: Deed) async throws {
         let server = try LoopbackServer()
         launchPrograms()
         let (connection, peer) = try await ready(to: server)
@@ -216,7 +216,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func withTLSTheSameCounts(reads: Bool) async throws {
+    func `with TLS the same counts`(reads: Bool) async throws {
         let server = try SecureServer(.init(whenHeard: { session in session.send(Array("re: HELLO".utf8)) }))
         launchPrograms()
         let connection = try surroundings.connection(to: server)
@@ -236,7 +236,7 @@ import Testing
         connection.close()
     }
 
-    @Test func orItIsKeptWhereThePolicySaysSo() async throws {
+    @Test func `or it is kept where the policy says so`() async throws {
         let server = try LoopbackServer()
         let (connection, peer) = try await ready(to: server) { $0.keepsAbandonedFlow = true }
         _ = try take(connection, by: Self.client)
@@ -260,7 +260,7 @@ import Testing
     }
 
     @Test(arguments: [("mqtt", 1), ("mqtts", 0)])
-    func theAgentSaysNothingWithinTLSThatTheClientBrought(scheme: String, keepalives: Int) throws {
+    func `the agent says nothing within TLS that the client brought`(scheme: String, keepalives: Int) throws {
         let server = try LoopbackServer()
         let (connection, _) = try adopted(scheme, by: server)
         #expect(connection.status.ownership == .parked)
@@ -274,7 +274,7 @@ import Testing
         connection.close()
     }
 
-    @Test func aSocketThatAClientBringsIsWatchedAsIfItHadBeenParked() async throws {
+    @Test func `a socket that a client brings is watched as if it had been parked`() async throws {
         let server = try LoopbackServer()
         let (connection, peer) = try adopted("tcp", by: server)
         let opened = await event(.opened)
@@ -304,7 +304,7 @@ import Testing
         return (connection, peer)
     }
 
-    @Test func anAnswerThatCameWithTheFlowsEndIsNothingForItsClient() async throws {
+    @Test func `an answer that came with the flow's end is nothing for its client`() async throws {
         let server = try LoopbackServer()
         let (connection, peer) = try await pinging(server)
         // In one turn, so that nobody has seen it when the flow is closed.
@@ -318,7 +318,7 @@ import Testing
         connection.close()
     }
 
-    @Test func norIsItWhereABetterFlowComesInTheSameTurn() async throws {
+    @Test func `nor is it where a better flow comes in the same turn`() async throws {
         let server = try LoopbackServer()
         let (connection, peer) = try await pinging(server)
         // The new flow's connect is told first.
@@ -332,7 +332,7 @@ import Testing
 
     // MARK: - TLS
 
-    @Test func withTLSTheClientGetsPlaintextAndNothingIsLostWhileNobodyReads() async throws {
+    @Test func `with TLS the client gets plaintext and nothing is lost while nobody reads`() async throws {
         let server = try SecureServer(
             .init(whenHeard: { session in session.send(Array("re: ".utf8) + session.received.suffix(5)) }))
         let connection = try surroundings.connection(to: server)

@@ -31,7 +31,7 @@ import Testing
         for _ in 0..<3 { learner.survived(silence, on: home, heartbeat.kind.figures) }
     }
 
-    @Test func oneFlowOfANetworkTriesALongerIntervalForAll() {
+    @Test func `one flow of a network tries a longer interval for all`() {
         #expect(interval(1) == .seconds(120))
         beat(.seconds(120))
         #expect(
@@ -43,7 +43,7 @@ import Testing
         #expect(interval(1) > .seconds(150))
     }
 
-    @Test func anotherFlowTriesWhereTheFirstIsGone() {
+    @Test func `another flow tries where the first is gone`() {
         let keepaliveSender = KeepaliveSender(CoalescedTimers(), learner, owner: Nobody())
         learner.join(id(1), keepaliveSender)
         beat(.seconds(120))
@@ -53,7 +53,7 @@ import Testing
         #expect(interval(2) == .seconds(150))
     }
 
-    @Test func aServersAndAUsersWordHoldOnEveryNetwork() {
+    @Test func `a server's and a user's word hold on every network`() {
         beat(.seconds(900))
         #expect(interval(1, atMost: .seconds(54)) == .seconds(54))
         #expect(interval(1, atMost: nil) > .seconds(120))
@@ -64,7 +64,7 @@ import Testing
         #expect(learner.cadence(of: bounded, on: nil, atMost: nil, for: id(4)).interval == .seconds(120))
     }
 
-    @Test func whatWasLearnedIsToldOnceAndKept() {
+    @Test func `what was learned is told once and kept`() {
         var lessons = 0
         learner.onLesson = { lessons += 1 }
         learner.survived(.seconds(120), on: home, heartbeat.kind.figures)
@@ -77,7 +77,7 @@ import Testing
         #expect(again.cadence(of: heartbeat, on: home, atMost: nil, for: id(1)).interval == .seconds(108))
     }
 
-    @Test func aHeartbeatThatArrivedTeachesHowLongTheSilenceWas() async throws {
+    @Test func `a heartbeat that arrived teaches how long the silence was`() async throws {
         let server = try LoopbackServer()
         let surroundings = Surroundings(.loopback())
         surroundings.network = home
@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func aFlowThatTheNetworkForgotIsLearnedFromWhenTheNextOneStands(isOfADomain: Bool) async throws {
+    func `a flow that the network forgot is learned from when the next one stands`(isOfADomain: Bool) async throws {
         let server = try LoopbackServer()
         let surroundings = Surroundings(isOfADomain ? .ofADomain : .loopback())
         surroundings.pathOfAddresses = .loopback()
@@ -128,7 +128,7 @@ import Testing
     }
 
     /// A server that swallows every second keepalive must not cost anybody but its own user.
-    @Test func whatOneUsersServerTeachesIsNotAnothersLesson() {
+    @Test func `what one user's server teaches is not another's lesson`() {
         let learners = IntervalLearners()
         let figures = heartbeat.kind.figures
         let (mallory, alice) = (learners.learner(of: 1000), learners.learner(of: 1001))
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test func theUsersWhoLearnedLastAreRemembered() {
+    @Test func `the users who learned last are remembered`() {
         let learners = IntervalLearners()
         for user in 0..<UInt32(2 * AdaptiveInterval.mostUsers) {
             learners.learner(of: user).survived(.seconds(120), on: home, heartbeat.kind.figures)

@@ -27,7 +27,7 @@ import Testing
 
     // MARK: - The protocol's keepalive
 
-    @Test func theAnswerIsReadAndNothingBehindIt() async throws {
+    @Test func `the answer is read and nothing behind it`() async throws {
         let fixture = try await Fixture(wakes)
         fixture.keepaliveSender.keepAlive(fixture.flow, Self.patient)
         expect(await fixture.heard.next(), is: Self.ping)
@@ -38,7 +38,7 @@ import Testing
         fixture.close()
     }
 
-    @Test func anAnswerInPiecesIsLeftUntilItIsWhole() async throws {
+    @Test func `an answer in pieces is left until it is whole`() async throws {
         let fixture = try await Fixture(wakes)
         fixture.keepaliveSender.keepAlive(fixture.flow, Self.patient)
         expect(await fixture.heard.next(), is: Self.ping)
@@ -51,7 +51,7 @@ import Testing
         fixture.close()
     }
 
-    @Test func theNextIsSentWhenTheLastWasAnswered() async throws {
+    @Test func `the next is sent when the last was answered`() async throws {
         let fixture = try await Fixture(wakes)
         fixture.keepaliveSender.keepAlive(fixture.flow, Self.patient)
         for _ in 1...3 {
@@ -63,7 +63,7 @@ import Testing
         fixture.close()
     }
 
-    @Test func oneThatNobodyAnsweredIsSentAgainAllTheSame() async throws {
+    @Test func `one that nobody answered is sent again all the same`() async throws {
         let fixture = try await Fixture(wakes)
         fixture.keepaliveSender.keepAlive(fixture.flow, Self.brisk)
         // The NAT on the way must not forget the flow, whatever the server thinks of blank lines.
@@ -74,7 +74,7 @@ import Testing
         fixture.close()
     }
 
-    @Test func bytesOfTheClientHideTheAnswerAndTheKernelIsAsked() async throws {
+    @Test func `bytes of the client hide the answer and the kernel is asked`() async throws {
         let fixture = try await Fixture(wakes)
         fixture.keepaliveSender.keepAlive(fixture.flow, Self.patient)
         expect(await fixture.heard.next(), is: Self.ping)
@@ -91,7 +91,7 @@ import Testing
         fixture.close()
     }
 
-    @Test func nothingIsSentOverBytesThatTheClientHasNotRead() async throws {
+    @Test func `nothing is sent over bytes that the client has not read`() async throws {
         let (quiet, witness) = (try await Fixture(wakes), try await Fixture(wakes))
         quiet.peer.send("INVITE")
         quiet.keepaliveSender.keepAlive(quiet.flow, Self.brisk)
@@ -104,7 +104,7 @@ import Testing
         witness.close()
     }
 
-    @Test func nothingIsSentOnAFlowThatIsForgotten() async throws {
+    @Test func `nothing is sent on a flow that is forgotten`() async throws {
         let (forgotten, witness) = (try await Fixture(wakes), try await Fixture(wakes))
         for fixture in [forgotten, witness] { fixture.keepaliveSender.keepAlive(fixture.flow, Self.brisk) }
         forgotten.keepaliveSender.forget(1)
@@ -114,7 +114,7 @@ import Testing
         witness.close()
     }
 
-    @Test func whatNothingAnswersIsSentAndAwaitsNothing() async throws {
+    @Test func `what nothing answers is sent and awaits nothing`() async throws {
         let fixture = try await Fixture(wakes, length: 5)
         let hello = KeepaliveProtocol.custom(send: Array("NOOP\n".utf8), expect: [])
         fixture.keepaliveSender.keepAlive(fixture.flow, Heartbeat(hello, interval: .milliseconds(100)))
@@ -130,7 +130,7 @@ import Testing
 
     /// The answer may come in two records.
     @Test(arguments: [["\r\nINVITE"], ["\r", "\nINVITE"]])
-    func overTLSTheAnswerIsReadAndNothingBehindIt(records: [String]) async throws {
+    func `over TLS the answer is read and nothing behind it`(records: [String]) async throws {
         let server = try SecureServer(
             .init(whenHeard: { session in for record in records { session.send(Array(record.utf8)) } }))
         let fixture = try await Fixture(wakes, server)
@@ -141,7 +141,7 @@ import Testing
         fixture.close()
     }
 
-    @Test func overTLSTheEndBehindAnAnswerIsTold() async throws {
+    @Test func `over TLS the end behind an answer is told`() async throws {
         let server = try SecureServer(
             .init(whenHeard: { session in
                 session.send(Array("\r\n".utf8))
@@ -155,7 +155,7 @@ import Testing
         fixture.close()
     }
 
-    @Test func overTLSBytesOfTheClientHideTheAnswer() async throws {
+    @Test func `over TLS bytes of the client hide the answer`() async throws {
         let server = try SecureServer(.init(whenHeard: { $0.send(Array("OPTIONS\r\n".utf8)) }))
         let fixture = try await Fixture(wakes, server)
         fixture.keepaliveSender.keepAlive(fixture.flow, Self.patient)
@@ -167,7 +167,7 @@ import Testing
 
     // MARK: - The kernel's probe
 
-    @Test func aSilentLineIsProbedByTheKernelAndItsKeepalivePutBack() async throws {
+    @Test func `a silent line is probed by the kernel and its keepalive put back`() async throws {
         let fixture = try await Fixture(wakes)
         let begun = BootClock.now()
         fixture.keepaliveSender.probe(fixture.flow)
@@ -182,7 +182,7 @@ import Testing
         fixture.close()
     }
 
-    @Test func aFlowWithoutAKernelsKeepaliveHasNoneAfterAProbe() async throws {
+    @Test func `a flow without a kernel's keepalive has none after a probe`() async throws {
         let fixture = try await Fixture(wakes, options: SocketOptions(keepalive: nil, userTimeout: .seconds(20)))
         fixture.keepaliveSender.probe(fixture.flow)
         #expect(option(fixture.flow.number, SOL_SOCKET, SO_KEEPALIVE) == 1)

@@ -18,7 +18,7 @@ import Testing
 
     let surroundings = Surroundings(.loopback())
 
-    @Test func aServerThatStopsAnsweringLosesTheFlowAtTheDeadline() async throws {
+    @Test func `a server that stops answering loses the flow at the deadline`() async throws {
         let server = try LoopbackServer()
         let heartbeat = Heartbeat(.crlf, interval: .milliseconds(100), answerDeadline: .seconds(2))
         let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", heartbeat: heartbeat)
@@ -33,7 +33,7 @@ import Testing
     }
 
     /// A process that was stopped, or did not get the processor, finds an answer and its deadline at the same time.
-    @Test func anAnswerThatLiesThereAtTheDeadlineCounts() async throws {
+    @Test func `an answer that lies there at the deadline counts`() async throws {
         let server = try LoopbackServer()
         let (connection, peer) = try await pinged(server)
         answer(connection, by: peer)
@@ -42,7 +42,7 @@ import Testing
         connection.close()
     }
 
-    @Test func anAnswerThatLiesThereEncryptedCountsToo() async throws {
+    @Test func `an answer that lies there encrypted counts too`() async throws {
         let isHeard = Atomic(false)
         let server = try SecureServer(
             .init(whenHeard: { session in
@@ -80,7 +80,7 @@ import Testing
         while connection.unreadBytes != 2, !Task.isCancelled {}
     }
 
-    @Test func aServerThatNeverAnsweredOneIsNotDeadForThat() async throws {
+    @Test func `a server that never answered one is not dead for that`() async throws {
         let server = try LoopbackServer()
         let heartbeat = Heartbeat(.crlf, interval: .milliseconds(200), answerDeadline: .milliseconds(100))
         let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", heartbeat: heartbeat)
@@ -95,7 +95,7 @@ import Testing
         peer.close()
     }
 
-    @Test func anAnswerIsTheProofThatTheStatusShows() async throws {
+    @Test func `an answer is the proof that the status shows`() async throws {
         let server = try LoopbackServer()
         let connection = try surroundings.connection(
             to: "tcp://\(server.endpoint)", heartbeat: Heartbeat(.crlf, interval: .milliseconds(100)))
@@ -111,7 +111,7 @@ import Testing
         connection.close()
     }
 
-    @Test func whateverComesIsHeardFromTheServer() async throws {
+    @Test func `whatever comes is heard from the server`() async throws {
         let server = try LoopbackServer()
         let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
         let peer = try server.accept()
@@ -127,7 +127,7 @@ import Testing
         peer.close()
     }
 
-    @Test func afterAResumeTheKeepaliveIsSentAtOnceAndItsAnswerVerifies() async throws {
+    @Test func `after a resume the keepalive is sent at once and its answer verifies`() async throws {
         let server = try LoopbackServer()
         // In two minutes, but for the resume.
         let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", heartbeat: Heartbeat(.crlf))
@@ -146,7 +146,7 @@ import Testing
     }
 
     /// In one turn, before the kernel can say that what is sent after the resume has arrived.
-    @Test func whatWasSentBeforeTheResumeProvesNothing() async throws {
+    @Test func `what was sent before the resume proves nothing`() async throws {
         let server = try LoopbackServer()
         let (connection, peer) = try await pinged(server)
         // It lies there while the machine sleeps.
@@ -159,7 +159,7 @@ import Testing
         connection.close()
     }
 
-    @Test func aSilentLineIsVerifiedByTheKernelsProbe() async throws {
+    @Test func `a silent line is verified by the kernels probe`() async throws {
         let server = try LoopbackServer()
         let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
         let peer = try server.accept()
@@ -174,7 +174,7 @@ import Testing
         connection.close()
     }
 
-    @Test func aLineThatLosesEverythingIsGivenUpAndDialledAnew() async throws {
+    @Test func `a line that loses everything is given up and dialled anew`() async throws {
         let server = try LoopbackServer()
         let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
         let peer = try server.accept()

@@ -36,7 +36,7 @@ import Testing
         return String(decoding: buffer.prefix(max(got, 0)), as: UTF8.self)
     }
 
-    @Test func itLogsInAndLeavesTheRestToTheClient() async throws {
+    @Test func `it logs in and leaves the rest to the client`() async throws {
         let server = try LoopbackServer()
         let connection = try connection(to: server)
         let peer = try server.accept()
@@ -53,7 +53,7 @@ import Testing
         connection.close()
     }
 
-    @Test func whatTheServerRefusedWithIsThereForTheClient() async throws {
+    @Test func `what the server refused with is there for the client`() async throws {
         let server = try LoopbackServer()
         let connection = try connection(to: server)
         let peer = try server.accept()
@@ -65,7 +65,7 @@ import Testing
         connection.close()
     }
 
-    @Test func aServerThatRefusesAndHangsUpAtOnceIsHeardInThatOrder() async throws {
+    @Test func `a server that refuses and hangs up at once is heard in that order`() async throws {
         let server = try LoopbackServer()
         let connection = try connection(to: server)
         let peer = try server.accept()
@@ -81,7 +81,7 @@ import Testing
         connection.close()
     }
 
-    @Test func aServerThatHangsUpInTheMiddleIsDialledAnewAndNobodyIsCalled() async throws {
+    @Test func `a server that hangs up in the middle is dialled anew and nobody is called`() async throws {
         let server = try LoopbackServer()
         let connection = try connection(to: server)
         try server.accept().close()
@@ -93,7 +93,7 @@ import Testing
         connection.close()
     }
 
-    @Test func oneStepFollowsTheOther() async throws {
+    @Test func `one step follows the other`() async throws {
         let line = ExpectedAnswer(.delimiter([10]))
         let server = try LoopbackServer()
         let connection = try connection(
@@ -116,7 +116,7 @@ import Testing
         connection.close()
     }
 
-    @Test func whatASleepingClientDidNotReadIsKeptAfterTheFlowsEnd() async throws {
+    @Test func `what a sleeping client did not read is kept after the flow's end`() async throws {
         let server = try LoopbackServer()
         let connection = try connection(to: server)
         let peer = try server.accept()
@@ -132,7 +132,7 @@ import Testing
         connection.close()
     }
 
-    @Test func whatAClientLeavesIsPlayedOnTheNextFlow() async throws {
+    @Test func `what a client leaves is played on the next flow`() async throws {
         let server = try LoopbackServer()
         let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
         let first = try server.accept()
@@ -151,7 +151,7 @@ import Testing
         connection.close()
     }
 
-    @Test func aSendThatFindsNoRoomIsFinishedWhenThereIsSome() async throws {
+    @Test func `a send that finds no room is finished when there is some`() async throws {
         let server = try LoopbackServer()
         let listener = Listener()
         let flow = try Flow(.to(server.endpoint), owner: listener)
@@ -194,7 +194,7 @@ import Testing
         }
     }
 
-    @Test func withTLSAnAnswerMayStandInSeveralRecordsAndWhatFollowsIsKept() async throws {
+    @Test func `with TLS an answer may stand in several records and what follows is kept`() async throws {
         let server = try SecureServer(
             .init(whenHeard: { session in
                 guard session.received == Array("LOGIN".utf8) else {
@@ -211,7 +211,7 @@ import Testing
         connection.close()
     }
 
-    @Test func withTLSAnEndlessAnswerIsNotHeldForEver() async throws {
+    @Test func `with TLS an endless answer is not held for ever`() async throws {
         let server = try SecureServer(
             .init(whenHeard: { session in
                 for _ in 0..<40 { session.send([UInt8](repeating: 0x41, count: 1000)) }
@@ -221,7 +221,7 @@ import Testing
         connection.close()
     }
 
-    @Test func aRefusalThatItsTakerNeverReadIsThereForTheNext() async throws {
+    @Test func `a refusal that its taker never read is there for the next`() async throws {
         let server = try LoopbackServer()
         let connection = try connection(to: server)
         let peer = try server.accept()

@@ -29,7 +29,7 @@ import Testing
         return (flow, listener, security)
     }
 
-    @Test func aFlowIsSecuredBeforeItCountsAsConnected() async throws {
+    @Test func `a flow is secured before it counts as connected`() async throws {
         let server = try SecureServer(.init())
         let (flow, _, security) = try await connected(to: server)
         #expect(security?.version == .v13)
@@ -40,7 +40,7 @@ import Testing
         #expect(ending?.error == nil)
     }
 
-    @Test func aCertificateThatIsNotTrustedFailsTheDialAndTheServerHearsWhy() async throws {
+    @Test func `a certificate that is not trusted fails the dial and the server hears why`() async throws {
         let server = try SecureServer(.init())
         let listener = Listener()
         let flow = try flow(to: server, listener, TLSPolicy())
@@ -53,7 +53,7 @@ import Testing
         expect(await server.endings.next()?.error, is: "tlsv1 alert unknown ca")
     }
 
-    @Test func whatTheServerSendsIsCountedAndLeft() async throws {
+    @Test func `what the server sends is counted and left`() async throws {
         let server = try SecureServer(
             .init(whenOpen: { session in
                 session.send(Array("INVITE".utf8))
@@ -66,7 +66,7 @@ import Testing
         _ = listener
     }
 
-    @Test func ticketsAndKeysThatChangeDoNotDisturbIt() async throws {
+    @Test func `tickets and keys that change do not disturb it`() async throws {
         let server = try SecureServer(
             .init(whenOpen: { session in
                 for _ in 0..<5 {
@@ -84,14 +84,14 @@ import Testing
         #expect(ending?.sawClose == true)
     }
 
-    @Test func theServersEndIsToldAsItsClose() async throws {
+    @Test func `the server's end is told as its close`() async throws {
         let server = try SecureServer(.init(whenOpen: { $0.close() }, hangsUp: true))
         let (flow, listener, _) = try await connected(to: server)
         expect(await listener.next(), is: .remoteClosed)
         flow.close(aborting: false)
     }
 
-    @Test func anEndBehindBytesThatNobodyReadIsToldAndTheBytesAreLeft() async throws {
+    @Test func `an end behind bytes that nobody read is told and the bytes are left`() async throws {
         let server = try SecureServer(.init(whenOpen: { $0.send(Array("BYE".utf8)) }, hangsUp: true))
         let (flow, listener, _) = try await connected(to: server)
         expect(await listener.next(), is: .failed(.tls(.truncated)))
@@ -101,7 +101,7 @@ import Testing
         flow.close(aborting: false)
     }
 
-    @Test func aRefusalThatIsFollowedByAResetIsToldAsTheRefusal() async throws {
+    @Test func `a refusal that is followed by a reset is told as the refusal`() async throws {
         let server = try SecureServer(.init(resets: true, asksForCertificate: true))
         let listener = Listener()
         let flow = try flow(to: server, listener)
@@ -114,7 +114,7 @@ import Testing
         flow.close(aborting: false)
     }
 
-    @Test func closingInTheHandshakeIsFine() async throws {
+    @Test func `closing in the handshake is fine`() async throws {
         let server = try SecureServer(.init(isSilent: true))
         let listener = Listener()
         let flow = try flow(to: server, listener)
@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    @Test func aConnectionGoesThroughSecuringAndSaysHow() async throws {
+    @Test func `a connection goes through securing and says how`() async throws {
         let server = try SecureServer(.init())
         let connection = try connection(to: server)
         _ = await surroundings.entered(.securing)
@@ -153,7 +153,7 @@ import Testing
     }
 
     /// The server's is valid for a day.
-    @Test func aCertificateThatEndsWithinAWeekIsToldOnce() async throws {
+    @Test func `a certificate that ends within a week is told once`() async throws {
         let server = try SecureServer(.init())
         let connection = try connection(to: server)
         _ = await surroundings.entered(.ready)
@@ -169,7 +169,7 @@ import Testing
         #expect(last?.status.state == .closed)
     }
 
-    @Test func theNextFlowTakesTheSessionUp() async throws {
+    @Test func `the next flow takes the session up`() async throws {
         // The first client is cut off, as by a server that crashed, when it has its tickets.
         let server = try SecureServer(.init(hangsUp: true), .init())
         let connection = try connection(to: server)
@@ -181,7 +181,7 @@ import Testing
         expect(await server.endings.next()?.isResumed, is: true)
     }
 
-    @Test func aHandshakeThatDoesNotEndIsGivenUpAtTheDeadline() async throws {
+    @Test func `a handshake that does not end is given up at the deadline`() async throws {
         let server = try SecureServer(.init(isSilent: true))
         // Time enough for the connection to stand, however busy the queue.
         let connection = try connection(to: server) { $0.connectTimeout = .seconds(5) }
@@ -189,7 +189,7 @@ import Testing
         connection.close()
     }
 
-    @Test func aFileThatIsOfNoUseFailsBeforeAnythingIsSent() async throws {
+    @Test func `a file that is of no use fails before anything is sent`() async throws {
         let server = try SecureServer(.init())
         let connection = try connection(to: server) { $0.tls.identity = .init(certificate: "/nonexistent/client.pem") }
         let event = await surroundings.entered(.failed)
@@ -200,7 +200,7 @@ import Testing
         connection.close()
     }
 
-    @Test func aServerThatWantsACertificateLateEndsInFailure() async throws {
+    @Test func `a server that wants a certificate late ends in failure`() async throws {
         let server = try SecureServer(.init(asksForCertificate: true))
         let connection = try connection(to: server)
         expect(await surroundings.entered(.failed)?.reason, is: .flowFailed(.tls(.clientCertificateRequired)))

@@ -14,7 +14,7 @@ import Testing
 /// What a client does to a socket that it has or had, so that its last close waits: the agent's queue goes on.
 @AgentQueue
 @Suite(.timeLimit(.minutes(1))) struct SharedDescriptorTests {
-    @Test func aFlowInWhichALingeringSocketWaitsIsClosedWithoutWaitingForIt() async throws {
+    @Test func `a flow in which a lingering socket waits is closed without waiting for it`() async throws {
         let lingering = try LingeringSocket()
         let (local, remote) = (Endpoint(address: .loopback, port: 1), Endpoint(address: .loopback, port: 2))
         let adoption = Adoption(local: local, remote: remote)
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func aDescriptorThatAClientSendsOverTLSHoldsUpNobody(outOfBand: Bool) async throws {
+    func `a descriptor that a client sends over TLS holds up nobody`(outOfBand: Bool) async throws {
         let server = try SecureServer(.init(whenHeard: { session in session.send(Array("heard".utf8)) }))
         let surroundings = Surroundings(.loopback())
         let connection = try surroundings.connection(to: server)

@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func windowsThatOverlapShareAWake() async {
+    @Test func `windows that overlap share a wake`() async {
         let tokens = [
             add("early", .milliseconds(100), tolerance: .milliseconds(50)),
             add("late", .milliseconds(140), tolerance: .milliseconds(100)),
@@ -34,7 +34,7 @@ import Testing
         for token in tokens { wakes.remove(token) }
     }
 
-    @Test func windowsThatDoNotOverlapHaveTheirOwn() async {
+    @Test func `windows that do not overlap have their own`() async {
         let tokens = [
             add("first", .milliseconds(50), tolerance: .zero), add("second", .seconds(600), tolerance: .seconds(500)),
         ]
@@ -43,7 +43,7 @@ import Testing
         for token in tokens { wakes.remove(token) }
     }
 
-    @Test func anEntryThatIsRemovedIsNotCalled() async {
+    @Test func `an entry that is removed is not called`() async {
         let gone = add("gone", .milliseconds(100), tolerance: .zero)
         let stays = add("stays", .milliseconds(100), tolerance: .milliseconds(50))
         wakes.remove(gone)

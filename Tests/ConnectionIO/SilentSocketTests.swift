@@ -15,7 +15,7 @@ import Testing
 
     /// The kernel tells once that something came. After a question without an answer no other has one for half a
     /// minute.
-    @Test func whatComesMeanwhileIsToldOfAfterwards() async throws {
+    @Test func `what comes meanwhile is told of afterwards`() async throws {
         let server = try LoopbackServer()
         let user: UInt32 = 4243
         let connection = try surroundings.connection(

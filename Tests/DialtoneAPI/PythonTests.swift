@@ -23,7 +23,7 @@ struct PythonTests {
             .map { try #require(T(json: ($0 + "}").utf8)) }
     }
 
-    @Test func infoNamesTheInterfaces() async throws {
+    @Test func `info names the interfaces`() async throws {
         let service = try await SampleService()
         let result = await cli("info", "unix:\(service.path)")
         #expect(result.status == 0, "\(result.error)")
@@ -33,7 +33,7 @@ struct PythonTests {
     }
 
     @Test(arguments: ["org.varlink.service", NetworkAPI.name, ConnectionsAPI.name])
-    func helpPrintsTheInterface(interface: String) async throws {
+    func `help prints the interface`(interface: String) async throws {
         let service = try await SampleService()
         let result = await cli("help", "unix:\(service.path)/\(interface)")
         #expect(result.status == 0, "\(result.error)")
@@ -41,7 +41,7 @@ struct PythonTests {
         #expect(result.output.contains("method "))
     }
 
-    @Test func callsAreAnswered() async throws {
+    @Test func `calls are answered`() async throws {
         let service = try await SampleService()
         let path = await cli(
             "call", "unix:\(service.path)/org.dialtone.Network.GetPath", #"{"target":{"host":"192.0.2.1","port":5060}}"#
@@ -58,7 +58,7 @@ struct PythonTests {
         #expect(closed.status == 0, "\(closed.error)")
     }
 
-    @Test func errorsArriveWithTheirParameters() async throws {
+    @Test func `errors arrive with their parameters`() async throws {
         let service = try await SampleService()
         let missing = await cli("call", "unix:\(service.path)/org.dialtone.Connections.Close", #"{"name":"nobody"}"#)
         // The tool prints an error to standard error and exits with 0.
@@ -68,7 +68,7 @@ struct PythonTests {
         #expect(single.error.contains("org.varlink.service.ExpectedMore"))
     }
 
-    @Test func streamsArriveToTheirEnd() async throws {
+    @Test func `streams arrive to their end`() async throws {
         let service = try await SampleService()
         let result = await cli(
             "call", "-m", "unix:\(service.path)/org.dialtone.Connections.Monitor", #"{"names":["office"]}"#)
@@ -77,7 +77,7 @@ struct PythonTests {
         #expect(kinds == [.snapshot, .change, .change])
     }
 
-    @Test func theStrictClientAgrees() async throws {
+    @Test func `the strict client agrees`() async throws {
         let service = try await SampleService()
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("strict.py")
         let result = await PythonClients.run([script.path, service.path])

@@ -19,11 +19,11 @@ import Testing
             (1000, runtime.merging(["DIALTONE_SOCKET": "/tmp/x"]) { $1 }, ["/tmp/x"]),
             (1000, runtime.merging(["DIALTONE_SOCKET": ""]) { $1 }, [session, system]),
         ] as [(UInt32, [String: String], [String])])
-    func clientsLookWhereTheyAreTold(uid: UInt32, environment: [String: String], paths: [String]) {
+    func `clients look where they are told`(uid: UInt32, environment: [String: String], paths: [String]) {
         #expect(SocketPath.ofClient(uid: uid, environment: environment) == paths)
     }
 
-    @Test func theDaemonListensWhereItsClientsLookFirst() {
+    @Test func `the daemon listens where its clients look first`() {
         #expect(SocketPath.ofDaemon(uid: 0, environment: Self.runtime) == Self.system)
         #expect(SocketPath.ofDaemon(uid: 1000, environment: Self.runtime) == Self.session)
         #expect(SocketPath.ofDaemon(uid: 1000, environment: [:]) == nil)

@@ -10,7 +10,7 @@ import Foundation
 import Testing
 
 @Suite(.timeLimit(.minutes(3))) struct ClientTests {
-    @Test func callsAreAnsweredAndLeaveNoConnectionBehind() async throws {
+    @Test func `calls are answered and leave no connection behind`() async throws {
         let daemon = try await FakeDaemon()
         let client = DialtoneClient(path: daemon.path)
         let names = try await withThrowingTaskGroup(of: String.self) { group in
@@ -21,7 +21,7 @@ import Testing
         try await eventually("gone") { daemon.connectionCount == 0 }
     }
 
-    @Test func aRefusalIsTypedAndSaysWhatToDo() async throws {
+    @Test func `a refusal is typed and says what to do`() async throws {
         let daemon = try await FakeDaemon()
         let error = await #expect(throws: DialtoneError.self) {
             try await DialtoneClient(path: daemon.path).close("nobody")
@@ -34,7 +34,7 @@ import Testing
         #expect("\(DialtoneError.refused(method: "x", failure))".contains("\"nobody\""))
     }
 
-    @Test func withoutADaemonTheErrorNamesThePathAndTheRemedy() async throws {
+    @Test func `without a daemon the error names the path and the remedy`() async throws {
         let path = "/tmp/no/such/dialtone.sock"
         let error = await #expect(throws: DialtoneError.notRunning(paths: [path])) {
             try await DialtoneClient(path: path).connections()
@@ -71,13 +71,13 @@ import Testing
         .refused(method: "a.B", VarlinkFailure(ServiceAPI.ExpectedMore())),
         .interrupted(method: "a.B", .hungUp), .timedOut(method: "a.B", .seconds(1)), .cancelled,
     ])
-    func everyErrorIsASentence(error: DialtoneError) {
+    func `every error is a sentence`(error: DialtoneError) {
         let text = "\(error)"
         #expect(text.first?.isUppercase == true || text.first == "\"", "\(text)")
         #expect(text.last == "." && !text.contains("\n") && !text.contains("Optional("), "\(text)")
     }
 
-    @Test func theFirstDaemonThatAnswersIsTaken() async throws {
+    @Test func `the first daemon that answers is taken`() async throws {
         let daemon = try await FakeDaemon()
         setenv("DIALTONE_SOCKET", daemon.path, 1)
         defer { unsetenv("DIALTONE_SOCKET") }
@@ -85,7 +85,7 @@ import Testing
         expect(try await DialtoneClient().connections().count, is: 1)
     }
 
-    @Test func aCallThatIsNotAnsweredInTimeIsGivenUp() async throws {
+    @Test func `a call that is not answered in time is given up`() async throws {
         let daemon = try await FakeDaemon()
         let limit = Duration.milliseconds(50)
         await #expect(throws: DialtoneError.timedOut(method: NetworkAPI.GetPath.name, limit)) {
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func cancellingTheTaskHangsUp() async throws {
+    @Test func `cancelling the task hangs up`() async throws {
         let daemon = try await FakeDaemon()
         let call = Task { try await DialtoneClient(path: daemon.path).path() }
         try await eventually("called") { daemon.exchanges.count == 1 }
@@ -106,7 +106,7 @@ import Testing
         try await eventually("hung up") { daemon.cancellations == 1 && daemon.connectionCount == 0 }
     }
 
-    @Test func aDaemonThatStopsInterruptsTheCall() async throws {
+    @Test func `a daemon that stops interrupts the call`() async throws {
         let daemon = try await FakeDaemon()
         let call = Task { try await DialtoneClient(path: daemon.path).path() }
         try await eventually("called") { daemon.exchanges.count == 1 }
@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test func aStreamDeliversInOrderAndEndsWithItsLastReply() async throws {
+    @Test func `a stream delivers in order and ends with its last reply`() async throws {
         let daemon = try await FakeDaemon()
         await onQueue { daemon.lastSequence = 500 }
         var sequences: [Int] = []
@@ -128,7 +128,7 @@ import Testing
         try await eventually("over") { daemon.places.allSatisfy(\.isOver) && daemon.connectionCount == 0 }
     }
 
-    @Test func leavingTheLoopHangsUp() async throws {
+    @Test func `leaving the loop hangs up`() async throws {
         let daemon = try await FakeDaemon()
         for try await reply in DialtoneClient(path: daemon.path).stream(ConnectionsAPI.Monitor.self, .init()) {
             #expect(reply.kind == .snapshot)
@@ -137,7 +137,7 @@ import Testing
         try await eventually("over") { daemon.places.map(\.isOver) == [true] && daemon.connectionCount == 0 }
     }
 
-    @Test func cancellingTheTaskEndsTheLoop() async throws {
+    @Test func `cancelling the task ends the loop`() async throws {
         let daemon = try await FakeDaemon()
         let loop = Task {
             for try await _ in DialtoneClient(path: daemon.path).stream(ConnectionsAPI.Monitor.self, .init()) {}
@@ -148,7 +148,7 @@ import Testing
         try await eventually("over") { daemon.places.map(\.isOver) == [true] }
     }
 
-    @Test func eventsGoOnWhereTheyStoppedWhenTheDaemonComesBack() async throws {
+    @Test func `events go on where they stopped when the daemon comes back`() async throws {
         let daemon = try await FakeDaemon()
         var events = DialtoneClient(path: daemon.path).connectionEvents().makeAsyncIterator()
         expect(try await events.next()?.reply?.kind, is: .snapshot)
@@ -168,7 +168,7 @@ import Testing
         }
     }
 
-    @Test func eventsWaitForADaemonThatIsNotThereYet() async throws {
+    @Test func `events wait for a daemon that is not there yet`() async throws {
         let daemon = try await FakeDaemon()
         await onQueue { daemon.stop() }
         let first = Task {
@@ -183,7 +183,7 @@ import Testing
         #expect(kind == .snapshot)
     }
 
-    @Test func cancellingTheTaskEndsTheWaitForADaemon() async throws {
+    @Test func `cancelling the task ends the wait for a daemon`() async throws {
         let daemon = try await FakeDaemon()
         await onQueue { daemon.stop() }
         let isLost = Lock(false)
@@ -198,7 +198,7 @@ import Testing
         await #expect(throws: DialtoneError.cancelled) { try await loop.value }
     }
 
-    @Test func callbacksComeOnTheirQueueOneAfterTheOtherAndNotAfterTheCancellation() async throws {
+    @Test func `callbacks come on their queue one after the other and not after the cancellation`() async throws {
         let daemon = try await FakeDaemon()
         let client = DialtoneClient(path: daemon.path)
         let queue = DispatchQueue(label: "caller")
@@ -230,7 +230,7 @@ import Testing
         #expect(sequences.withLock { $0 } == Array(0...50))
     }
 
-    @Test func aCallbackThatIsUnderWayDoesNotOvertakeTheCancellation() async throws {
+    @Test func `a callback that is under way does not overtake the cancellation`() async throws {
         let daemon = try await FakeDaemon()
         let queue = DispatchQueue(label: "caller")
         let called = Lock(false)
@@ -249,7 +249,7 @@ import Testing
         #expect(!called.withLock { $0 })
     }
 
-    @Test func aDroppedSubscriptionHangsUp() async throws {
+    @Test func `a dropped subscription hangs up`() async throws {
         let daemon = try await FakeDaemon()
         let queue = DispatchQueue(label: "caller")
         let (calls, sink) = AsyncStream.makeStream(of: Void.self)

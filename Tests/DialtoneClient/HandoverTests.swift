@@ -134,7 +134,7 @@ private func isHungUp(_ number: CInt) -> Bool {
 private func readsWait(_ number: CInt) -> Bool { fcntl(number, F_GETFL) & O_NONBLOCK == 0 }
 
 @Suite(.timeLimit(.minutes(3))) struct HandoverTests {
-    @Test func aSocketIsParkedOnceItsReaderReturns() async throws {
+    @Test func `a socket is parked once its reader returns`() async throws {
         let handover = try await FakeHandover()
         let client = DialtoneClient(path: handover.daemon.path)
         // One that has ended, one of which another takes the place, and that one.
@@ -154,7 +154,7 @@ private func readsWait(_ number: CInt) -> Bool { fcntl(number, F_GETFL) & O_NONB
         try await eventually("closed") { handover.servers.allSatisfy(isHungUp) }
     }
 
-    @Test func whoseSocketItIsGoesWithEachCallAndWhatIsAwaitedWithTheFirst() async throws {
+    @Test func `whose socket it is goes with each call and what is awaited with the first`() async throws {
         let handover = try await FakeHandover()
         await handover.plan([(2, true), (4, false)])
         try await DialtoneClient(path: handover.daemon.path).withSocket("office", owner: 1000, until: .data) { _ in }
@@ -164,7 +164,7 @@ private func readsWait(_ number: CInt) -> Bool { fcntl(number, F_GETFL) & O_NONB
         expect(await handover.parked, is: [.init(name: "office", owner: 1000, epoch: 4)])
     }
 
-    @Test func withoutAFlowThatFollowsItReturnsAndWithoutAnyItFails() async throws {
+    @Test func `without a flow that follows it returns and without any it fails`() async throws {
         let handover = try await FakeHandover()
         let client = DialtoneClient(path: handover.daemon.path)
         await handover.plan([(2, true)], most: 1)
@@ -175,7 +175,7 @@ private func readsWait(_ number: CInt) -> Bool { fcntl(number, F_GETFL) & O_NONB
         #expect(refused?.code == .notReady)
     }
 
-    @Test func aSocketThatAnotherProcessHasIsNotLent() async throws {
+    @Test func `a socket that another process has is not lent`() async throws {
         let handover = try await FakeHandover()
         let client = DialtoneClient(path: handover.daemon.path)
         await onQueue { handover.holder = 77 }
@@ -187,7 +187,7 @@ private func readsWait(_ number: CInt) -> Bool { fcntl(number, F_GETFL) & O_NONB
         expect(await handover.parked, is: [])
     }
 
-    @Test func anotherProcessThatIsFasterHasTheSocketThatFollows() async throws {
+    @Test func `another process that is faster has the socket that follows`() async throws {
         let handover = try await FakeHandover()
         let client = DialtoneClient(path: handover.daemon.path)
         await handover.plan([(2, true), (4, false)])
@@ -199,7 +199,7 @@ private func readsWait(_ number: CInt) -> Bool { fcntl(number, F_GETFL) & O_NONB
         expect(await handover.parked, is: [])
     }
 
-    @Test func cancellingTheTaskEndsTheWaitForASocket() async throws {
+    @Test func `cancelling the task ends the wait for a socket`() async throws {
         let handover = try await FakeHandover()
         let client = DialtoneClient(path: handover.daemon.path)
         await onQueue { handover.isEmpty = true }
@@ -212,7 +212,7 @@ private func readsWait(_ number: CInt) -> Bool { fcntl(number, F_GETFL) & O_NONB
         try await eventually("given up") { handover.givenUp == 1 }
     }
 
-    @Test func aSocketStaysTakenWhereTheTaskIsCancelledBeforeItIsParked() async throws {
+    @Test func `a socket stays taken where the task is cancelled before it is parked`() async throws {
         let handover = try await FakeHandover()
         let client = DialtoneClient(path: handover.daemon.path)
         await handover.plan([(4, false)])
@@ -224,7 +224,7 @@ private func readsWait(_ number: CInt) -> Bool { fcntl(number, F_GETFL) & O_NONB
         expect(await handover.parked, is: [])
     }
 
-    @Test func whatItsReaderThrowsLeavesTheSocketTaken() async throws {
+    @Test func `what its reader throws leaves the socket taken`() async throws {
         struct Trouble: Error {}
         let handover = try await FakeHandover()
         await handover.plan([(4, false)])
@@ -235,7 +235,7 @@ private func readsWait(_ number: CInt) -> Bool { fcntl(number, F_GETFL) & O_NONB
         expect(await handover.parked, is: [])
     }
 
-    @Test(arguments: [false, true]) func readsWaitAgainWhenTheReaderIsDone(fails: Bool) async throws {
+    @Test(arguments: [false, true]) func `reads wait again when the reader is done`(fails: Bool) async throws {
         struct Trouble: Error {}
         let handover = try await FakeHandover()
         let client = DialtoneClient(path: handover.daemon.path)
@@ -251,7 +251,7 @@ private func readsWait(_ number: CInt) -> Bool { fcntl(number, F_GETFL) & O_NONB
         expect(await onQueue { handover.copies.map(readsWait) }, is: [true])
     }
 
-    @Test func aFlowIsTakenAndParkedByItsNumber() async throws {
+    @Test func `a flow is taken and parked by its number`() async throws {
         let handover = try await FakeHandover()
         let client = DialtoneClient(path: handover.daemon.path)
         let flow = try await client.take("office")
@@ -276,7 +276,7 @@ private func readsWait(_ number: CInt) -> Bool { fcntl(number, F_GETFL) & O_NONB
         #expect(failure.decoded() == ConnectionsAPI.StaleEpoch(name: "office", epoch: 4))
     }
 
-    @Test func aFlowThatDoesNotComeAlongIsTheDaemonsMistake() async throws {
+    @Test func `a flow that does not come along is the daemon's mistake`() async throws {
         let handover = try await FakeHandover()
         await onQueue { handover.place = 1 }
         let client = DialtoneClient(path: handover.daemon.path)
@@ -288,7 +288,7 @@ private func readsWait(_ number: CInt) -> Bool { fcntl(number, F_GETFL) & O_NONB
         try await eventually("closed") { isHungUp(server) }
     }
 
-    @Test func aSocketIsAdoptedAndStaysTheCallersToClose() async throws {
+    @Test func `a socket is adopted and stays the caller's to close`() async throws {
         let handover = try await FakeHandover()
         let client = DialtoneClient(path: handover.daemon.path)
         let (server, socket) = socketPair()
@@ -303,7 +303,7 @@ private func readsWait(_ number: CInt) -> Bool { fcntl(number, F_GETFL) & O_NONB
         #expect(!isHungUp(server))
     }
 
-    @Test func aKeepAliveHandlerIsCalledAndAcknowledgedAcrossRestarts() async throws {
+    @Test func `a keep alive handler is called and acknowledged across restarts`() async throws {
         let handover = try await FakeHandover()
         let path = handover.daemon.path
         let (handled, sink) = AsyncStream.makeStream(of: Void.self)
@@ -326,7 +326,7 @@ private func readsWait(_ number: CInt) -> Bool { fcntl(number, F_GETFL) & O_NONB
         try await eventually("over") { handover.calls.map(\.isOver) == [true, true] }
     }
 
-    @Test func aTimeoutThatMakesNoSenseIsRefusedWithTheReason() async throws {
+    @Test func `a timeout that makes no sense is refused with the reason`() async throws {
         let handover = try await FakeHandover()
         let path = handover.daemon.path
         let error = await #expect(throws: DialtoneError.self) {

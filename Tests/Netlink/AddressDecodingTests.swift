@@ -21,7 +21,7 @@ struct AddressDecodingTests {
         (own, peer, attribute(Int(IFA_LOCAL), address: own) + attribute(Int(IFA_ADDRESS), address: peer)),
         (own6, peer6, attribute(Int(IFA_LOCAL), address: own6) + attribute(Int(IFA_ADDRESS), address: peer6)),
     ])
-    func ourEndOfTheLinkIsTheAddress(address: IPAddress, peer: IPAddress?, attributes: [UInt8]) {
+    func `our end of the link is the address`(address: IPAddress, peer: IPAddress?, attributes: [UInt8]) {
         let entry = InterfaceAddress(address, prefixLength: 24, peer: peer)
         #expect(events(addressMessage(attributes)) == [.addressPresent(entry, interfaceIndex: 5)])
         #expect(events(addressMessage(attributes, type: RTM_DELADDR)) == [.addressRemoved(entry, interfaceIndex: 5)])
@@ -33,7 +33,7 @@ struct AddressDecodingTests {
         (IFA_F_DADFAILED, false, true, false), (IFA_F_TENTATIVE | IFA_F_DADFAILED, true, true, false),
         (IFA_F_DEPRECATED, false, false, true),
     ])
-    func theFlagsSayHowFarItIsUsable(flags: CInt, isTentative: Bool, isDuplicate: Bool, isDeprecated: Bool) {
+    func `the flags say how far it is usable`(flags: CInt, isTentative: Bool, isDuplicate: Bool, isDeprecated: Bool) {
         let expected = InterfaceAddress(
             Self.own6, prefixLength: 24, isTentative: isTentative, isDuplicate: isDuplicate,
             isDeprecated: isDeprecated)
@@ -45,14 +45,14 @@ struct AddressDecodingTests {
     }
 
     @Test(arguments: [(IFA_F_PERMANENT, false), (IFA_F_NODAD, true)])
-    func whetherItsDuplicatesAreLookedForIsAFlag(flags: CInt, skipsDetection: Bool) {
+    func `whether its duplicates are looked for is a flag`(flags: CInt, skipsDetection: Bool) {
         let expected = InterfaceAddress(Self.own6, prefixLength: 24, skipsDetection: skipsDetection)
         let message = addressMessage(attribute(Int(IFA_ADDRESS), address: Self.own6), flags: flags)
         #expect(events(message) == [.addressPresent(expected, interfaceIndex: 5)])
     }
 
     /// The header has room for eight flags only; the attribute holds all of them, and its word stands.
-    @Test func theAttributeOverrulesTheHeader() {
+    @Test func `the attribute overrules the header`() {
         let attributes =
             attribute(Int(IFA_ADDRESS), address: Self.own6)
             + attribute(Int(IFA_FLAGS), number: UInt32(IFA_F_NOPREFIXROUTE))
@@ -61,7 +61,7 @@ struct AddressDecodingTests {
         #expect(event == [.addressPresent(expected, interfaceIndex: 5)])
     }
 
-    @Test func flagsCutShortAreNotTaken() {
+    @Test func `flags cut short are not taken`() {
         let attributes = attribute(Int(IFA_ADDRESS), address: Self.own6) + attribute(Int(IFA_FLAGS), [0, 0])
         let expected = InterfaceAddress(Self.own6, prefixLength: 24, isDeprecated: true)
         #expect(
@@ -72,7 +72,7 @@ struct AddressDecodingTests {
     @Test(arguments: [
         [UInt8](), attribute(Int(IFA_ADDRESS), [192, 0, 2]), attribute(Int(IFA_LABEL), text: "eth0"),
     ])
-    func withoutAnAddressThereIsNothingToSay(attributes: [UInt8]) {
+    func `without an address there is nothing to say`(attributes: [UInt8]) {
         #expect(events(addressMessage(attributes)).isEmpty)
     }
 

@@ -10,7 +10,7 @@ import Testing
 /// What the kernel tells of its per-interface settings (`RTM_NEWNETCONF`).
 struct ConfigurationDecodingTests {
     @Test(arguments: [AF_INET, AF_INET6])
-    func theSettingThatRoutesArePassedOverByIsAnEvent(family: CInt) {
+    func `the setting that routes are passed over by is an event`(family: CInt) {
         let settings = [NETCONFA_IFINDEX, NETCONFA_IGNORE_ROUTES_WITH_LINKDOWN]
         #expect(events(configuration(family, settings)) == [.routeSelectionChanged])
     }
@@ -18,12 +18,12 @@ struct ConfigurationDecodingTests {
     @Test(arguments: [
         [NETCONFA_IFINDEX, NETCONFA_FORWARDING], [NETCONFA_IFINDEX, NETCONFA_RP_FILTER], [NETCONFA_IFINDEX], [],
     ])
-    func theOthersAreNone(settings: [Int]) {
+    func `the others are none`(settings: [Int]) {
         #expect(events(configuration(AF_INET, settings)).isEmpty)
     }
 
     /// Containers that come and go make four such messages each.
-    @Test func thoseOfANewInterfaceAreNone() {
+    @Test func `those of a new interface are none`() {
         let all = [
             NETCONFA_IFINDEX, NETCONFA_FORWARDING, NETCONFA_RP_FILTER, NETCONFA_IGNORE_ROUTES_WITH_LINKDOWN,
         ]

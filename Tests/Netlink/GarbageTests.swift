@@ -32,7 +32,7 @@ struct GarbageTests {
     }()
 
     @Test(arguments: specimens.indices)
-    func aMessageMayEndAnywhere(specimen: Int) {
+    func `a message may end anywhere`(specimen: Int) {
         let whole = Self.specimens[specimen]
         for length in 0...whole.count {
             var cut = Array(whole[..<length])
@@ -46,7 +46,7 @@ struct GarbageTests {
 
     /// An attribute's length that leads out of the message, out of its nest, or nowhere.
     @Test(arguments: specimens.indices)
-    func aLengthMaySayAnything(specimen: Int) {
+    func `a length may say anything`(specimen: Int) {
         let whole = Self.specimens[specimen]
         for position in stride(from: 0, to: whole.count - 1, by: 2) {
             for length: UInt16 in [0, 1, 3, 4, 5, 7, 8, 0x00FF, 0x7FFF, 0x8000, 0xFFFC, 0xFFFF] {
@@ -58,7 +58,7 @@ struct GarbageTests {
     }
 
     @Test(arguments: seeds(8))
-    func damageOfAnyKindIsSurvived(seed: UInt64) {
+    func `damage of any kind is survived`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         for _ in 0..<5000 {
             var datagram: [UInt8] = []
@@ -72,7 +72,7 @@ struct GarbageTests {
     }
 
     @Test(arguments: seeds(2))
-    func noiseIsSurvived(seed: UInt64) {
+    func `noise is survived`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         for _ in 0..<2000 {
             let count = Int.random(in: 0...256, using: &random)

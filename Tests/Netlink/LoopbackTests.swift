@@ -13,14 +13,14 @@ import Testing
 struct LoopbackTests {
     private static let loopback = IPAddress(v4: 0x7F00_0001)
 
-    @Test func aLookupFindsItsSource() throws {
+    @Test func `a lookup finds its source`() throws {
         let route = try #require(try self.route(RouteQuery(Self.loopback)))
         #expect(route.source == Self.loopback)
         #expect(route.gateway == nil)
     }
 
     /// IPv4 answers such a question with `RTA_SRC` and no `RTA_PREFSRC`.
-    @Test func aLookupWithASourceKeepsIt() throws {
+    @Test func `a lookup with a source keeps it`() throws {
         for source in [Self.loopback, IPAddress(v4: 0x7F00_0002)] {
             var query = RouteQuery(Self.loopback)
             query.source = source
@@ -29,23 +29,23 @@ struct LoopbackTests {
     }
 
     /// More questions than go to the kernel at once.
-    @Test func answersComeInTheOrderOfTheQuestions() throws {
+    @Test func `answers come in the order of the questions`() throws {
         let sources = Self.sources(3 * RouteLookup.batchSize + 1)
         #expect(try Self.answeredSources(to: sources, by: RouteLookup(on: NetlinkSocket())) == sources)
     }
 
     /// Room for three answers: the kernel drops the others.
-    @Test func answersThatFindNoRoomAreAskedForAgain() throws {
+    @Test func `answers that find no room are asked for again`() throws {
         let sources = Self.sources(RouteLookup.batchSize)
         let lookup = RouteLookup(on: try NetlinkSocket(receiveBuffer: 1))
         for _ in 1...2 { #expect(try Self.answeredSources(to: sources, by: lookup) == sources) }
     }
 
-    @Test func noQuestionsHaveNoAnswers() throws {
+    @Test func `no questions have no answers`() throws {
         #expect(try RouteLookup(on: NetlinkSocket()).answers(to: []).isEmpty)
     }
 
-    @Test func aDumpFindsTheLoopback() throws {
+    @Test func `a dump finds the loopback`() throws {
         var kinds = InterfaceKinds()
         let snapshot = try KernelDump(on: NetlinkSocket()).read(kinds: &kinds)
         let loopback = try #require(snapshot.interfaces.values.first { $0.kind == .loopback })
@@ -54,7 +54,7 @@ struct LoopbackTests {
     }
 
     /// As after one that broke off for want of memory: the kernel takes no other on the socket while it is not read.
-    @Test func aDumpThatWasGivenUpIsNoObstacleToTheNext() throws {
+    @Test func `a dump that was given up is no obstacle to the next`() throws {
         let socket = try NetlinkSocket()
         let request = NetlinkRequest(type: RTM_GETLINK, flags: NLM_F_REQUEST | NLM_F_DUMP, header: ifinfomsg())
         _ = try socket.send(request)

@@ -16,7 +16,7 @@ struct NeighbourFilterTests {
     ]
 
     @Test(arguments: [0, 1, 2, 5, NeighbourFilter.mostAddresses / 2], Awaited.allCases)
-    func onlyWhatMattersOfTheWatchedGatewaysPasses(count: Int, which: Awaited) throws {
+    func `only what matters of the watched gateways passes`(count: Int, which: Awaited) throws {
         let gateways = gateways(count)
         let awaited = which.of(gateways)
         let machine = SocketFilterMachine(program: NeighbourFilter(for: Set(gateways), awaited: awaited).program)
@@ -31,7 +31,7 @@ struct NeighbourFilterTests {
 
     /// Beyond what the kernel may hold, the state alone decides.
     @Test(arguments: Awaited.allCases)
-    func ofTooManyGatewaysTheStateAloneDecides(which: Awaited) throws {
+    func `of too many gateways the state alone decides`(which: Awaited) throws {
         let gateways = gateways(NeighbourFilter.mostAddresses / 2 + 1)
         let awaited = which.of(gateways)
         let filter = NeighbourFilter(for: Set(gateways), awaited: awaited)
@@ -43,7 +43,7 @@ struct NeighbourFilterTests {
         }
     }
 
-    @Test func aMessageCutShortIsDropped() throws {
+    @Test func `a message cut short is dropped`() throws {
         let machine = SocketFilterMachine(
             program: NeighbourFilter(for: [Self.gateway4], awaited: [Self.gateway4]).program)
         let whole = neighbourMessage(Self.gateway4, state: NUD_FAILED)
@@ -54,7 +54,7 @@ struct NeighbourFilterTests {
     /// The kernel takes the largest filter, and takes another in its place while the first still stands: both count
     /// against what it allows a socket (`net.core.optmem_max`). And it comes to the interpreter's verdicts.
     @Test(arguments: Awaited.allCases)
-    func theKernelTakesTheLargestFilterAndAgrees(which: Awaited) throws {
+    func `the kernel takes the largest filter and agrees`(which: Awaited) throws {
         let count = NeighbourFilter.mostAddresses
         let gateways = (0..<UInt32(count)).map { IPAddress(v6: 0xFE80 << 112 | UInt128($0) << 32 | 1) }
         let program = NeighbourFilter(for: Set(gateways), awaited: which.of(gateways)).program
@@ -86,7 +86,7 @@ struct NeighbourFilterTests {
 
     /// Older kernels allow 20 KiB (sysctl net.core.optmem_max), and both filters have to fit while one replaces the
     /// other. 500 bytes is what an IPv6 address was measured to take there, translated.
-    @Test func twoOfTheLargestFiltersFitWhereLittleIsAllowed() {
+    @Test func `two of the largest filters fit where little is allowed`() {
         #expect(2 * 500 * NeighbourFilter.mostAddresses <= 20_480)
     }
 

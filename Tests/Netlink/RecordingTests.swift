@@ -13,7 +13,7 @@ struct RecordingTests {
     private let folder = Folder()
     private var path: String { "\(folder.path)/recording" }
 
-    @Test func whatIsWrittenIsReadInItsOrder() throws {
+    @Test func `what is written is read in its order`() throws {
         let recorder = try recorder()
         let link = linkMessage(linkInfo(driver: "veth"))
         let odd = RecordingMark("costs", [.init("expensive", list: ["a,b", "c% d\u{1}", "ä"]), .init("empty", "")])
@@ -37,7 +37,7 @@ struct RecordingTests {
         #expect(times == times.sorted() && times.allSatisfy { $0 > .zero && $0 <= BootClock.now() })
     }
 
-    @Test func itIsForItsUserAloneAndFollowsNoLink() throws {
+    @Test func `it is for its user alone and follows no link`() throws {
         try recorder().finish()
         var status = stat()
         #expect(lstat(path, &status) == 0 && status.st_mode == S_IFREG | 0o600)
@@ -47,7 +47,7 @@ struct RecordingTests {
         #expect(access("\(folder.path)/elsewhere", F_OK) != 0)
     }
 
-    @Test func theRecordingOfTheProcessBeforeIsKept() throws {
+    @Test func `the recording of the process before is kept`() throws {
         for word in ["first", "second", "third"] {
             let recorder = try recorder()
             recorder.note(RecordingMark(word))
@@ -57,7 +57,7 @@ struct RecordingTests {
         #expect(try marks(of: "\(path).old").last?.word == "second")
     }
 
-    @Test func itEndsAtItsLimitWithAWholeRecordAndSaysSoOnce() throws {
+    @Test func `it ends at its limit with a whole record and says so once`() throws {
         let ends = Lock<[Recorder.End]>([])
         let recorder = try Recorder(creating: path, program: "test", limit: 4096) { end in
             ends.withLock { $0.append(end) }
@@ -72,7 +72,7 @@ struct RecordingTests {
         #expect(try marks(of: path).last?["is"] == "\(recording.entries.count - 2)")
     }
 
-    @Test func aFileSystemThatRefusesEndsItAndNothingElse() throws {
+    @Test func `a file system that refuses ends it and nothing else`() throws {
         let ends = Lock<[Recorder.End]>([])
         let full = OwnedDescriptor(open("/dev/full", O_WRONLY | O_CLOEXEC))
         let recorder = Recorder(to: full, program: "test") { end in ends.withLock { $0.append(end) } }
@@ -85,7 +85,7 @@ struct RecordingTests {
 
     // MARK: Damage
 
-    @Test func aFileMayEndAnywhere() throws {
+    @Test func `a file may end anywhere`() throws {
         let whole = try sample()
         let count = try Recording(whole).entries.count
         for length in whole.indices {
@@ -98,7 +98,7 @@ struct RecordingTests {
         }
     }
 
-    @Test func whatIsNoRecordingIsRefusedWithAReason() throws {
+    @Test func `what is no recording is refused with a reason`() throws {
         #expect(throws: RecordingError.notARecording) { try Recording([]) }
         #expect(throws: RecordingError.notARecording) { try Recording(Array("#!/bin/sh\nexit 0\n".utf8)) }
         let whole = try sample()
@@ -119,7 +119,7 @@ struct RecordingTests {
     }
 
     @Test(arguments: seeds(4))
-    func damageOfAnyKindIsSurvived(seed: UInt64) throws {
+    func `damage of any kind is survived`(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let whole = try sample()
         for _ in 0..<500 {
@@ -133,7 +133,7 @@ struct RecordingTests {
 
     // MARK: The kernel that is replayed
 
-    @Test func aKindThatSysfsToldIsReplayed() throws {
+    @Test func `a kind that sysfs told is replayed`() throws {
         let recorder = try recorder()
         linkMessage().withUnsafeBytes { recorder.received($0, on: .notices) }
         recorder.noteDeviceType("wlan", of: "eth7")
@@ -144,7 +144,7 @@ struct RecordingTests {
         #expect(kernel.snapshot.interfaces.values.map(\.kind) == [.wifi])
     }
 
-    @Test func aRequestIsReadBackAsTheQueryItWasMadeOf() throws {
+    @Test func `a request is read back as the query it was made of`() throws {
         var query = RouteQuery(IPAddress(v6: 0x2001_0DB8 << 96 | 7))
         let plain = query
         (query.transport, query.port, query.mark, query.user) = (.udp, 5060, 7, 1000)
@@ -156,7 +156,7 @@ struct RecordingTests {
         }
     }
 
-    @Test func anInterfaceNumberThatNoKernelGivesIsSurvived() {
+    @Test func `an interface number that no kernel gives is survived`() {
         var query = RouteQuery(IPAddress(v4: 0xC000_0201))
         query.interfaceIndex = -1
         #expect(PreparedQuery(query).query == query)

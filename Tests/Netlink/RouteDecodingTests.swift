@@ -14,7 +14,7 @@ struct RouteDecodingTests {
     private static let gateway6 = IPAddress(v6: 0xFE80 << 112 | 1)
 
     @Test(arguments: [RTM_NEWROUTE, RTM_DELROUTE])
-    func aRouteOfTheTableIsAnEvent(type: Int) {
+    func `a route of the table is an event`(type: Int) {
         var header = rtmsg()
         header.rtm_family = UInt8(AF_INET)
         header.rtm_dst_len = 24
@@ -24,7 +24,7 @@ struct RouteDecodingTests {
                 == [.routeChanged(prefix, isRemoval: type == RTM_DELROUTE)])
     }
 
-    @Test func aRouteNamesTheLinksItLeadsThrough() {
+    @Test func `a route names the links it leads through`() {
         let one = attribute(Int(RTA_OIF.rawValue), number: 7)
         #expect(links(one) == .these([7]))
         #expect(links([]) == .these([]))
@@ -39,7 +39,7 @@ struct RouteDecodingTests {
         #expect(links(attribute(Int(RTA_MULTIPATH.rawValue), empty + hops)) == .these([5]))
     }
 
-    @Test func aRouteByANextHopObjectNamesItsLinksOrNone() {
+    @Test func `a route by a next hop object names its links or none`() {
         let object = attribute(Int(RTA_NH_ID.rawValue), number: 9)
         #expect(links(object) == .unnamed)
         #expect(links(object + attribute(Int(RTA_OIF.rawValue), number: 7)) == .these([7]))
@@ -55,14 +55,14 @@ struct RouteDecodingTests {
     }
 
     @Test(arguments: [(AF_INET, IPAddress.Family.v4), (AF_INET6, .v6)])
-    func aRouteWithoutADestinationIsADefaultRoute(family: CInt, prefix: IPAddress.Family) {
+    func `a route without a destination is a default route`(family: CInt, prefix: IPAddress.Family) {
         var header = rtmsg()
         header.rtm_family = UInt8(family)
         #expect(events(message(RTM_NEWROUTE, header)) == [.routeChanged(.all(prefix))])
     }
 
     /// Multicast routing and MPLS speak of routes in the same message type.
-    @Test func aRouteOfAnotherFamilyIsNone() {
+    @Test func `a route of another family is none`() {
         var header = rtmsg()
         header.rtm_family = UInt8(RTNL_FAMILY_IPMR)
         #expect(events(message(RTM_NEWROUTE, header)).isEmpty)
@@ -70,7 +70,7 @@ struct RouteDecodingTests {
 
     /// Exceptions that the kernel caches for one destination (redirects, path MTU) are no one's configuration.
     @Test(arguments: [RTM_NEWROUTE, RTM_DELROUTE])
-    func aClonedRouteIsNone(type: Int) {
+    func `a cloned route is none`(type: Int) {
         var header = rtmsg()
         header.rtm_flags = UInt32(RTM_F_CLONED)
         #expect(events(message(type, header)).isEmpty)
@@ -80,18 +80,18 @@ struct RouteDecodingTests {
         (RTM_NEWRULE, KernelEvent.ruleChanged), (RTM_DELRULE, .ruleChanged), (RTM_NEWNEXTHOP, .nextHopChanged),
         (RTM_DELNEXTHOP, .nextHopChanged),
     ])
-    func rulesAndNextHopsAreEventsWhateverTheySay(type: Int, event: KernelEvent) {
+    func `rules and next hops are events whatever they say`(type: Int, event: KernelEvent) {
         #expect(events(message(type, UInt32(0))) == [event])
     }
 
     @Test(arguments: [
         Int(NLMSG_NOOP), Int(NLMSG_DONE), Int(NLMSG_ERROR), RTM_NEWPREFIX, RTM_NEWNETCONF, 0xFFFF,
     ])
-    func otherMessagesAreNone(type: Int) {
+    func `other messages are none`(type: Int) {
         #expect(events(message(type, rtmsg())).isEmpty)
     }
 
-    @Test func anAnswerTellsTheWholeWay() {
+    @Test func `an answer tells the whole way`() {
         let attributes =
             attribute(Int(RTA_TABLE.rawValue), number: 1000) + attribute(Int(RTA_OIF.rawValue), number: 7)
             + attribute(Int(RTA_GATEWAY.rawValue), address: Self.gateway)
@@ -100,13 +100,13 @@ struct RouteDecodingTests {
         #expect(answers(answer(attributes)) == [.route(expected)])
     }
 
-    @Test func anIPv4RouteMayHaveAnIPv6Gateway() {
+    @Test func `an IPv4 route may have an IPv6 gateway`() {
         let via = attribute(Int(RTA_VIA.rawValue), bytes(of: UInt16(AF_INET6)) + Self.gateway6.bytes)
         #expect(route(in: via)?.gateway == Self.gateway6)
     }
 
     /// Asked with a source, IPv4 quotes it back and names no other; IPv6 names the one it would prefer beside it.
-    @Test func theSourceThatWasAskedForIsTheSource() {
+    @Test func `the source that was asked for is the source`() {
         let asked = attribute(Int(RTA_SRC.rawValue), address: Self.own)
         let preferred = attribute(Int(RTA_PREFSRC.rawValue), address: Self.other)
         #expect(route(in: asked)?.source == Self.own)
@@ -115,14 +115,14 @@ struct RouteDecodingTests {
     }
 
     /// As IPv6 does for a question without one.
-    @Test func anUnspecifiedSourceWasNotAskedFor() {
+    @Test func `an unspecified source was not asked for`() {
         let none = attribute(Int(RTA_SRC.rawValue), address: IPAddress(v6: 0))
         #expect(route(in: none + attribute(Int(RTA_PREFSRC.rawValue), address: Self.own))?.source == Self.own)
         #expect(route(in: attribute(Int(RTA_PREFSRC.rawValue), address: Self.own) + none)?.source == Self.own)
         #expect(route(in: none)?.source == nil)
     }
 
-    @Test func withoutTheAttributeTheTableIsThatOfTheHeader() {
+    @Test func `without the attribute the table is that of the header`() {
         #expect(route(in: [])?.table == 254)
     }
 
@@ -130,7 +130,7 @@ struct RouteDecodingTests {
         (Int(RTN_UNICAST), Route.Scope.remote), (Int(RTN_LOCAL), .local), (Int(RTN_BROADCAST), .group),
         (Int(RTN_MULTICAST), .group), (Int(RTN_ANYCAST), .group),
     ])
-    func theTypeSaysWhereItEnds(type: Int, scope: Route.Scope) {
+    func `the type says where it ends`(type: Int, scope: Route.Scope) {
         guard case .route(let route)? = answers(answer([], type: type)).first else {
             Issue.record("no route")
             return
@@ -143,7 +143,7 @@ struct RouteDecodingTests {
         (ENETUNREACH, RouteRefusal.noRoute), (EHOSTUNREACH, .unreachable), (EACCES, .prohibited), (EINVAL, .blackhole),
         (EAFNOSUPPORT, .familyUnsupported), (EOPNOTSUPP, .familyUnsupported), (ENOMEM, .other(code: ENOMEM)),
     ])
-    func aRefusalHasTheKernelsReason(code: CInt, refusal: RouteRefusal) {
+    func `a refusal has the kernels reason`(code: CInt, refusal: RouteRefusal) {
         let request = message(RTM_GETROUTE, rtmsg())
         for isCapped in [true, false] {
             #expect(answers(errorMessage(code, quoting: request, isCapped: isCapped)) == [.refused(refusal)])
@@ -152,13 +152,13 @@ struct RouteDecodingTests {
 
     /// Both are `EINVAL`, but only a mistake in the question comes with words.
     @Test(arguments: [true, false])
-    func anExplainedRefusalIsNoBlackhole(isCapped: Bool) {
+    func `an explained refusal is no blackhole`(isCapped: Bool) {
         let refused = errorMessage(
             EINVAL, quoting: message(RTM_GETROUTE, rtmsg()), isCapped: isCapped, explanation: "Invalid source")
         #expect(answers(refused) == [.refused(.other(code: EINVAL))])
     }
 
-    @Test func otherMessagesAreNoAnswer() {
+    @Test func `other messages are no answer`() {
         #expect(answers(message(RTM_DELROUTE, rtmsg())).isEmpty)
         #expect(answers(message(NLMSG_DONE, CInt(0))).isEmpty)
         #expect(answers(message(RTM_NEWROUTE, UInt32(0))).isEmpty)

@@ -11,7 +11,7 @@ struct RouteRequestTests {
     private static let remote4 = IPAddress(v4: 0xC633_6407)
     private static let remote6 = IPAddress(v6: 0x2001_0DB8 << 96 | 7)
 
-    @Test func aBareQuestionHasADestinationAlone() throws {
+    @Test func `a bare question has a destination alone`() throws {
         let request = try #require(Question(RouteQuery(Self.remote4)))
         #expect(request.attributes == [UInt16(RTA_DST.rawValue): Self.remote4.bytes])
         #expect(CInt(request.header.rtm_family) == AF_INET)
@@ -22,13 +22,13 @@ struct RouteRequestTests {
 
     /// kernel.md, 7. IPv6 tells the table by itself, and its strict check refuses the flag.
     @Test(arguments: [(remote4, UInt32(RTM_F_LOOKUP_TABLE)), (remote6, UInt32(0))])
-    func theTableIsAskedForWhereThatIsAllowed(destination: IPAddress, flags: UInt32) throws {
+    func `the table is asked for where that is allowed`(destination: IPAddress, flags: UInt32) throws {
         let request = try #require(Question(RouteQuery(destination)))
         #expect(request.header.rtm_flags == flags)
     }
 
     /// kernel.md, 9.
-    @Test func everythingThatRulesLookAtIsPutIn() throws {
+    @Test func `everything that rules look at is put in`() throws {
         var query = RouteQuery(Self.remote6)
         query.transport = .udp
         query.port = 0x13C4
@@ -53,14 +53,14 @@ struct RouteRequestTests {
     }
 
     @Test(arguments: [(Target.TransportProtocol.tcp, UInt8(6)), (.udp, 17)])
-    func transportsAreTheirNumbers(transport: Target.TransportProtocol, number: UInt8) throws {
+    func `transports are their numbers`(transport: Target.TransportProtocol, number: UInt8) throws {
         var query = RouteQuery(Self.remote4)
         query.transport = transport
         let request = try #require(Question(query))
         #expect(request.attributes[UInt16(RTA_IP_PROTO.rawValue)] == [number])
     }
 
-    @Test func theSequenceIsSetAnewAndNothingElse() {
+    @Test func `the sequence is set anew and nothing else`() {
         let request = NetlinkRequest(RouteQuery(Self.remote4))
         let before = Self.encoded(request, sequence: 0)
         let after = Self.encoded(request, sequence: 0x0102_0304)

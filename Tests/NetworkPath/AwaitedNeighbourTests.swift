@@ -13,7 +13,7 @@ struct AwaitedNeighbourTests {
         return snapshot
     }()
 
-    @Test func aVerdictOverAGatewayThatIsAskedForIsOpen() {
+    @Test func `a verdict over a gateway that is asked for is open`() {
         let snapshot = Self.awaiting
         #expect(snapshot.generation == Sample.network.generation, "nothing changed")
         #expect(snapshot.awaitsGateway(of: Path(to: Sample.remote4, by: .route(Sample.route4), in: snapshot)))
@@ -26,7 +26,7 @@ struct AwaitedNeighbourTests {
         KernelEvent.neighbourChanged(gateway, isFailed: false), .neighbourChanged(gateway, isFailed: true),
         .neighbourForgotten(gateway),
     ])
-    func itsOutcomeIsAChange(outcome: KernelEvent) {
+    func `its outcome is a change`(outcome: KernelEvent) {
         var snapshot = Self.awaiting
         let change = snapshot.apply(outcome)
         #expect(change.subjects == .neighbours && change.neighbours == [Self.gateway], "\(change)")
@@ -37,7 +37,7 @@ struct AwaitedNeighbourTests {
     }
 
     @Test(arguments: [false, true])
-    func aWaitWithoutAnOutcomeLeavesWhatIsKnown(hasFailed: Bool) {
+    func `a wait without an outcome leaves what is known`(hasFailed: Bool) {
         var snapshot = Sample.network
         if hasFailed { _ = snapshot.apply(.neighbourChanged(Self.gateway, isFailed: true)) }
         snapshot.doubt(Self.gateway)
@@ -49,14 +49,14 @@ struct AwaitedNeighbourTests {
     }
 
     /// It is asked for because it failed, again and again on a machine that goes on sending.
-    @Test func oneThatFailedIsNotAwaited() {
+    @Test func `one that failed is not awaited`() {
         var snapshot = Sample.network
         _ = snapshot.apply(.neighbourChanged(Self.gateway, isFailed: true))
         _ = snapshot.apply(.neighbourAwaited(Self.gateway))
         #expect(snapshot.awaitedNeighbours == [])
     }
 
-    @Test func withItsLinkAWaitEnds() {
+    @Test func `with its link a wait ends`() {
         var snapshot = Self.awaiting
         var link = Sample.wired
         link.hasCarrier = false

@@ -6,13 +6,13 @@ import Testing
 
 struct CostPolicyTests {
     @Test(arguments: InterfaceKind.allCases)
-    func cellularAloneIsExpensiveByItself(kind: InterfaceKind) {
+    func `cellular alone is expensive by itself`(kind: InterfaceKind) {
         let interface = CostPolicy().applied(to: Interface(index: 5, name: "x0", kind: kind))
         #expect(interface.isExpensive == (kind == .cellular))
         #expect(!interface.isConstrained)
     }
 
-    @Test func theUsersWordIsByName() {
+    @Test func `the user's word is by name`() {
         let policy = CostPolicy(expensive: ["wlan0"], constrained: ["eth0"])
         let wifi = policy.applied(to: Sample.wifi)
         #expect(wifi.isExpensive)
@@ -29,7 +29,7 @@ struct CostPolicyTests {
         (.guessedYes, .cellular, true, .guess), (.guessedNo, .wifi, false, .guess),
         (.guessedNo, .cellular, true, .kind), (nil, .wifi, false, nil), (nil, .cellular, true, .kind),
     ])
-    func theManagersWordStandsAboveTheKindAndItsGuessOfNoBelow(
+    func `the manager's word stands above the kind and its guess of no below`(
         metering: Metering?, kind: InterfaceKind, isExpensive: Bool, source: CostSource?
     ) {
         let interface = Interface(index: 5, name: "x0", kind: kind)
@@ -45,12 +45,12 @@ struct CostPolicyTests {
         }
     }
 
-    @Test func aWordTakenBackIsForgotten() {
+    @Test func `a word taken back is forgotten`() {
         let spared = CostPolicy(expensive: ["wlan0"], constrained: ["wlan0"]).applied(to: Sample.wifi)
         #expect(CostPolicy().applied(to: spared) == Sample.wifi)
     }
 
-    @Test func aNewPolicyTakesEffectOnAllInterfacesAtOnce() {
+    @Test func `a new policy takes effect on all interfaces at once`() {
         var snapshot = Sample.network
         snapshot.costs = CostPolicy(expensive: ["eth0"])
         #expect(snapshot.interfaces[2]?.isExpensive == true)
@@ -59,7 +59,7 @@ struct CostPolicyTests {
         #expect(snapshot.generation == Sample.network.generation + 1, "the same policy is no change")
     }
 
-    @Test func aPolicyHoldsForInterfacesThatComeLater() {
+    @Test func `a policy holds for interfaces that come later`() {
         var snapshot = Sample.network
         snapshot.costs = CostPolicy(expensive: ["wlan0"])
         _ = snapshot.apply(.interfacePresent(Sample.wifi))
@@ -67,7 +67,7 @@ struct CostPolicyTests {
         #expect(snapshot.apply(.interfacePresent(Sample.wifi)).isEmpty, "its repetition is no change either")
     }
 
-    @Test func aRenamedInterfaceLosesTheCostOfItsOldName() {
+    @Test func `a renamed interface loses the cost of its old name`() {
         var snapshot = Sample.network
         snapshot.costs = CostPolicy(expensive: ["eth0"])
         var renamed = Sample.wired

@@ -7,7 +7,7 @@ import Testing
 struct EvaluationPacerTests {
     private static let start = Duration.seconds(1000)
 
-    @Test func aBurstIsEvaluatedAtOnce() {
+    @Test func `a burst is evaluated at once`() {
         var pacer = EvaluationPacer(now: Self.start)
         for _ in 0..<EvaluationPacer.burst {
             #expect(pacer.changed(now: Self.start) == .now)
@@ -16,7 +16,7 @@ struct EvaluationPacerTests {
     }
 
     /// netwatch restarts its timer on every event, and under a steady stream never looks.
-    @Test func furtherEventsDoNotRestartTheWait() {
+    @Test func `further events do not restart the wait`() {
         var pacer = exhausted()
         #expect(pacer.changed(now: Self.start) == .at(Self.start + EvaluationPacer.refill))
         for elapsed in 1..<10 {
@@ -24,7 +24,7 @@ struct EvaluationPacerTests {
         }
     }
 
-    @Test func theWaitIsCountedFromTheLastTokenNotFromTheEvent() {
+    @Test func `the wait is counted from the last token not from the event`() {
         var pacer = exhausted()
         let due = Self.start + EvaluationPacer.refill
         #expect(pacer.changed(now: Self.start + .milliseconds(9)) == .at(due))
@@ -32,7 +32,7 @@ struct EvaluationPacerTests {
         #expect(pacer.changed(now: due + .milliseconds(1)) == .at(due + EvaluationPacer.refill))
     }
 
-    @Test func anEvaluationThatComesLateStillCounts() {
+    @Test func `an evaluation that comes late still counts`() {
         var pacer = exhausted()
         _ = pacer.changed(now: Self.start)
         pacer.evaluated(now: Self.start + .milliseconds(35))
@@ -42,7 +42,7 @@ struct EvaluationPacerTests {
         #expect(pacer.changed(now: Self.start + .milliseconds(35)) == .at(Self.start + .milliseconds(40)))
     }
 
-    @Test func aQuietHourFillsTheBucketAndNoMore() {
+    @Test func `a quiet hour fills the bucket and no more`() {
         var pacer = exhausted()
         let later = Self.start + .seconds(3600)
         for _ in 0..<EvaluationPacer.burst { #expect(pacer.changed(now: later) == .now) }
@@ -53,7 +53,7 @@ struct EvaluationPacerTests {
     /// that comes no later than ``EvaluationPacer/refill`` after it, and there are never more of them than the burst
     /// and one a refill.
     @Test(arguments: seeds(20))
-    func aStormIsCappedAndNoVerdictGrowsStale(seed: UInt64) {
+    func `a storm is capped and no verdict grows stale`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         var pacer = EvaluationPacer(now: Self.start)
         var now = Self.start

@@ -34,7 +34,7 @@ struct IPAddressTests {
         ("1:2:3:4:5:6::", "1:2:3:4:5:6::"),
         ("1::", "1::"),
     ])
-    func everyFormIsReadAndWrittenCanonically(text: String, canonical: String) throws {
+    func `every form is read and written canonically`(text: String, canonical: String) throws {
         let address = try #require(IPAddress(text))
         #expect(address.description == canonical)
         #expect(IPAddress(canonical) == address)
@@ -49,12 +49,12 @@ struct IPAddressTests {
         "1.2.3.4::", "1:1.2.3.4::5", "::1.2.3.4:5", "1:2:3:4:5:6:7:1.2.3.4", "::1.2.3", "::1.2.3.04", "::256.1.1.1",
         "fe80::1%eth0", "[::1]", "::1/128", "example.com",
     ])
-    func whatIsNoAddressIsRefused(text: String) {
+    func `what is no address is refused`(text: String) {
         #expect(IPAddress(text) == nil)
     }
 
     @Test(arguments: seeds(4))
-    func textRoundTripsThroughTheCLibrary(seed: UInt64) throws {
+    func `text round trips through the c library`(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         for _ in 0..<2000 {
             let address = IPAddress.random(using: &random)
@@ -69,7 +69,7 @@ struct IPAddressTests {
 
     /// The C library's inet_pton(3) keeps the same rules: no octal, no short forms, no zone.
     @Test(arguments: seeds(4))
-    func damagedTextIsReadExactlyAsByTheCLibrary(seed: UInt64) {
+    func `damaged text is read exactly as by the c library`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         let alphabet = Array("0123456789abcfF:.:.")
         for _ in 0..<20_000 {
@@ -87,7 +87,7 @@ struct IPAddressTests {
         }
     }
 
-    @Test func bytesAreFourOrSixteen() {
+    @Test func `bytes are four or sixteen`() {
         #expect(IPAddress(bytes: [192, 0, 2, 1])?.description == "192.0.2.1")
         let v6: [UInt8] = [0x20, 0x01, 0x0D, 0xB8] + Array(repeating: 0, count: 11) + [1]
         #expect(IPAddress(bytes: v6)?.description == "2001:db8::1")
@@ -97,7 +97,7 @@ struct IPAddressTests {
         }
     }
 
-    @Test func theSameBitsInTwoFamiliesAreTwoAddresses() {
+    @Test func `the same bits in two families are two addresses`() {
         #expect(IPAddress(v4: 1) != IPAddress(v6: 1))
     }
 
@@ -110,7 +110,7 @@ struct IPAddressTests {
         ("fe7f::1", false, false, false),
         ("0.0.0.0", false, false, true), ("::", false, false, true),
     ])
-    func classesOfAddresses(text: String, isLoopback: Bool, isLinkLocal: Bool, isUnspecified: Bool) throws {
+    func `classes of addresses`(text: String, isLoopback: Bool, isLinkLocal: Bool, isUnspecified: Bool) throws {
         let address = try #require(IPAddress(text))
         #expect(address.isLoopback == isLoopback)
         #expect(address.isLinkLocal == isLinkLocal)
@@ -125,7 +125,7 @@ struct IPAddressTests {
         ("2001:db8::1", "2001:db8::1", 128, true), ("2001:db8::", "2001:db8::1", 128, false),
         ("::", "ffff::", 0, true), ("0.0.0.1", "::1", 0, false),
     ])
-    func prefixes(left: String, right: String, length: Int, shared: Bool) throws {
+    func `prefixes`(left: String, right: String, length: Int, shared: Bool) throws {
         let (left, right) = (try #require(IPAddress(left)), try #require(IPAddress(right)))
         #expect(left.sharesPrefix(with: right, length: length) == shared)
         #expect(right.sharesPrefix(with: left, length: length) == shared)

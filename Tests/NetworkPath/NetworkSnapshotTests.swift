@@ -25,7 +25,7 @@ struct NetworkSnapshotTests {
         }
     }
 
-    @Test func aNewInterfaceIsAChangeAndItsRepetitionIsNone() {
+    @Test func `a new interface is a change and its repetition is none`() {
         var snapshot = Sample.network
         apply(.interfacePresent(Sample.wifi), to: &snapshot, .interfaces)
         #expect(snapshot.interfaces[Sample.wifiIndex] == Sample.wifi)
@@ -33,7 +33,7 @@ struct NetworkSnapshotTests {
     }
 
     /// A rule may pass over the routes by links of a group.
-    @Test func anotherGroupOfALinkIsAChangeOfRules() {
+    @Test func `another group of a link is a change of rules`() {
         var snapshot = Sample.network
         apply(.interfacePresent(Sample.wifi, group: 0), to: &snapshot, .interfaces)
         apply(.interfacePresent(Sample.wifi, group: 0), to: &snapshot, [])
@@ -44,7 +44,7 @@ struct NetworkSnapshotTests {
     }
 
     /// Routes have it as their source a moment later, and nothing tells of that.
-    @Test func anIPv4AddressIsForetoldWhenItComesAndBothFamiliesWhenTheyGo() {
+    @Test func `an IPv4 address is foretold when it comes and both families when they go`() {
         var snapshot = Sample.network
         let foretold = [IPAddress(v4: 0xC000_0217), Sample.linkLocal6].map { address in
             let entry = InterfaceAddress(address, prefixLength: 24)
@@ -56,7 +56,7 @@ struct NetworkSnapshotTests {
     }
 
     /// kernel.md, 5: wireless drivers re-send a link with nothing new in it. The message never carries the addresses.
-    @Test func aRepeatedLinkKeepsItsAddresses() {
+    @Test func `a repeated link keeps its addresses`() {
         var snapshot = Sample.network
         var wired = Sample.wired
         wired.addresses = []
@@ -69,7 +69,7 @@ struct NetworkSnapshotTests {
     }
 
     /// With `keep_addr_on_down` the kernel looks for duplicates of them anew, and says nothing before it is done.
-    @Test func anAddressThatALinkKeepsWhileItIsDownIsTentativeUntilTheKernelSaysOtherwise() {
+    @Test func `an address that a link keeps while it is down is tentative until the kernel says otherwise`() {
         var snapshot = Sample.network
         let exempt = InterfaceAddress(Sample.linkLocal6, prefixLength: 64, skipsDetection: true)
         _ = snapshot.apply(.addressPresent(exempt, interfaceIndex: 2))
@@ -88,7 +88,7 @@ struct NetworkSnapshotTests {
 
     /// Linux keeps them, and packets from them leave by another link: a flow bound to one of them is dead.
     @Test(arguments: [\Interface.isUp, \Interface.hasCarrier])
-    func theAddressesOfALinkThatGoesDownAreLostUnlessAnotherHasThem(
+    func `the addresses of a link that goes down are lost unless another has them`(
         property: any WritableKeyPath<Interface, Bool> & Sendable
     ) {
         var snapshot = Sample.network
@@ -104,7 +104,7 @@ struct NetworkSnapshotTests {
             .addresses)
     }
 
-    @Test func aRemovedInterfaceTakesItsAddressesAndNeighboursAlong() {
+    @Test func `a removed interface takes its addresses and neighbours along`() {
         var snapshot = Sample.network
         let elsewhere = NetworkSnapshot.Neighbour(interfaceIndex: 3, address: Sample.gateway4)
         snapshot.failedNeighbours = [Self.deadGateway, elsewhere]
@@ -116,7 +116,7 @@ struct NetworkSnapshotTests {
         apply(.interfaceRemoved(index: 2), to: &snapshot, [])
     }
 
-    @Test func addressesComeInTheKernelsOrder() {
+    @Test func `addresses come in the kernel's order`() {
         var snapshot = Sample.network
         let address = InterfaceAddress(Self.other4, prefixLength: 24)
         apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, .addresses)
@@ -129,7 +129,7 @@ struct NetworkSnapshotTests {
     }
 
     /// The second of its network comes last, until the first is gone.
-    @Test func aSecondaryAddressIsPromoted() {
+    @Test func `a secondary address is promoted`() {
         var snapshot = Sample.network
         var second = InterfaceAddress(Self.other4, prefixLength: 24, isSecondary: true)
         let third = InterfaceAddress(Sample.remote4, prefixLength: 24)
@@ -145,7 +145,7 @@ struct NetworkSnapshotTests {
     }
 
     /// kernel.md, 5: lifetime refreshes re-send an address; the end of its preferred lifetime is a new flag.
-    @Test func onlyADifferentAddressIsAChange() {
+    @Test func `only a different address is a change`() {
         var snapshot = Sample.network
         var address = InterfaceAddress(Sample.own6, prefixLength: 64)
         apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, [])
@@ -155,7 +155,7 @@ struct NetworkSnapshotTests {
         #expect(snapshot.interfaces[2]?.addresses.count == 3)
     }
 
-    @Test func aRemovedAddressIsLost() {
+    @Test func `a removed address is lost`() {
         var snapshot = Sample.network
         apply(
             .addressRemoved(InterfaceAddress(Sample.own4, prefixLength: 24), interfaceIndex: 2), to: &snapshot,
@@ -166,7 +166,7 @@ struct NetworkSnapshotTests {
     }
 
     /// One that was removed before the kernel had told of it may be the source that a lookup found.
-    @Test func anAddressOfIPv6ThatWasNeverToldIsLostAsWell() {
+    @Test func `an address of IPv6 that was never told is lost as well`() {
         var snapshot = Sample.network
         let untold = InterfaceAddress(IPAddress(v6: 0x2001_0DB8_0000_0000_0000_0000_0000_0077), prefixLength: 64)
         let change = snapshot.apply(.addressRemoved(untold, interfaceIndex: 2))
@@ -174,7 +174,7 @@ struct NetworkSnapshotTests {
         #expect(change.lostAddresses == [untold.address])
     }
 
-    @Test func anAddressOnTwoInterfacesIsLostOnlyWithTheLast() {
+    @Test func `an address on two interfaces is lost only with the last`() {
         var snapshot = Sample.network
         let address = InterfaceAddress(Sample.own4, prefixLength: 24)
         apply(.interfacePresent(Sample.wifi), to: &snapshot, .interfaces)
@@ -191,7 +191,7 @@ struct NetworkSnapshotTests {
         InterfaceAddress(Sample.own4, prefixLength: 32),
         InterfaceAddress(Sample.own4, prefixLength: 24, peer: Sample.gateway4),
     ])
-    func anAddressTwiceOnOneInterfaceIsLostOnlyWithTheLast(other: InterfaceAddress) {
+    func `an address twice on one interface is lost only with the last`(other: InterfaceAddress) {
         var snapshot = Sample.network
         apply(.addressPresent(other, interfaceIndex: 2), to: &snapshot, .addresses)
         apply(.addressRemoved(other, interfaceIndex: 2), to: &snapshot, .addresses)
@@ -203,7 +203,7 @@ struct NetworkSnapshotTests {
     }
 
     /// An IPv6 address is there once; its peer may be set later.
-    @Test func anIPv6AddressThatGetsAPeerIsNoSecondOne() {
+    @Test func `an IPv6 address that gets a peer is no second one`() {
         var snapshot = Sample.network
         let address = InterfaceAddress(Sample.own6, prefixLength: 64, peer: Sample.gateway6)
         apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, .addresses)
@@ -212,7 +212,7 @@ struct NetworkSnapshotTests {
     }
 
     /// The other copy does not help while packets may not carry it.
-    @Test func anAddressWhoseOtherCopyIsTentativeIsLost() {
+    @Test func `an address whose other copy is tentative is lost`() {
         var snapshot = Sample.network
         let address = InterfaceAddress(Sample.own6, prefixLength: 64, isTentative: true)
         apply(.addressPresent(address, interfaceIndex: 3), to: &snapshot, .addresses)
@@ -221,7 +221,7 @@ struct NetworkSnapshotTests {
             .addresses, lost: [Sample.own6])
     }
 
-    @Test func duplicateDetectionRunsItsCourse() {
+    @Test func `duplicate detection runs its course`() {
         var snapshot = Sample.network
         var address = InterfaceAddress(Self.other4, prefixLength: 24, isTentative: true)
         apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, .addresses)
@@ -235,7 +235,7 @@ struct NetworkSnapshotTests {
     }
 
     /// No flow can be bound to it (bind(2) refuses a tentative address), so none is to be told that it went.
-    @Test func anAddressThatNeverWorkedIsNotLost() {
+    @Test func `an address that never worked is not lost`() {
         var snapshot = Sample.network
         var address = InterfaceAddress(Self.other4, prefixLength: 24, isTentative: true)
         apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, .addresses)
@@ -249,7 +249,7 @@ struct NetworkSnapshotTests {
     }
 
     /// Messages of two groups may be read in either order.
-    @Test func anAddressBeforeItsLinkIsKept() {
+    @Test func `an address before its link is kept`() {
         var snapshot = NetworkSnapshot()
         let address = InterfaceAddress(Sample.own4, prefixLength: 24)
         apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, .addresses)
@@ -261,26 +261,26 @@ struct NetworkSnapshotTests {
 
     /// What they say is not kept: the kernel is asked again.
     @Test(arguments: [(KernelEvent.ruleChanged, KernelChange.Subjects.rules), (.nextHopChanged, .nextHops)])
-    func rulesAndNextHopsAlwaysCount(event: KernelEvent, subject: KernelChange.Subjects) {
+    func `rules and next hops always count`(event: KernelEvent, subject: KernelChange.Subjects) {
         var snapshot = Sample.network
         apply(event, to: &snapshot, subject)
         apply(event, to: &snapshot, subject)
     }
 
-    @Test func routesAlwaysCountWithWhereTheyLead() {
+    @Test func `routes always count with where they lead`() {
         var snapshot = Sample.network
         let prefix = IPPrefix(Sample.own4, length: 24)
         apply(.routeChanged(prefix), to: &snapshot, .routes, routes: .inside([prefix]))
         apply(.routeChanged(prefix), to: &snapshot, .routes, routes: .inside([prefix]))
     }
 
-    @Test func theSettingByWhichRoutesArePassedOverConcernsThemAll() {
+    @Test func `the setting by which routes are passed over concerns them all`() {
         var snapshot = Sample.network
         apply(.routeSelectionChanged, to: &snapshot, .routes, routes: .all)
     }
 
     /// Between two failures it was asked for, and the kernel may have gone by it or round it.
-    @Test func aGatewayRecoversOnceAndEachOfItsFailuresCounts() {
+    @Test func `a gateway recovers once and each of its failures counts`() {
         var snapshot = Sample.network
         apply(.neighbourChanged(Self.deadGateway, isFailed: false), to: &snapshot, [])
         apply(.neighbourChanged(Self.deadGateway, isFailed: true), to: &snapshot, .neighbours)
@@ -291,7 +291,7 @@ struct NetworkSnapshotTests {
     }
 
     /// The kernel sweeps its table, and failures go first: no sign of life, but to be asked for.
-    @Test func aFailureThatWasForgottenStands() {
+    @Test func `a failure that was forgotten stands`() {
         var snapshot = Sample.network
         #expect(snapshot.apply(.neighbourForgotten(Self.deadGateway)) == KernelChange())
         _ = snapshot.apply(.neighbourChanged(Self.deadGateway, isFailed: true))
@@ -307,7 +307,7 @@ struct NetworkSnapshotTests {
 
     /// What was known of the other end of a cable goes with the cable.
     @Test(arguments: [\Interface.isUp, \Interface.hasCarrier])
-    func aFailureGoesWithItsLink(property: any WritableKeyPath<Interface, Bool> & Sendable) {
+    func `a failure goes with its link`(property: any WritableKeyPath<Interface, Bool> & Sendable) {
         var snapshot = Sample.network
         let elsewhere = NetworkSnapshot.Neighbour(interfaceIndex: 3, address: Sample.gateway4)
         snapshot.failedNeighbours = [Self.deadGateway, elsewhere]
@@ -318,7 +318,7 @@ struct NetworkSnapshotTests {
     }
 
     /// kernel.md, 18: A to B to A is two changes.
-    @Test func thereAndBackIsVisible() {
+    @Test func `there and back is visible`() {
         var snapshot = Sample.network
         var wired = Sample.wired
         wired.hasCarrier = false
@@ -329,7 +329,7 @@ struct NetworkSnapshotTests {
         #expect(snapshot.generation == Sample.network.generation + 2)
     }
 
-    @Test func aRereadReplacesEverythingButTheUsersWord() {
+    @Test func `a reread replaces everything but the user's word`() {
         var snapshot = Sample.network
         snapshot.costs = CostPolicy(expensive: ["wlan0"], constrained: ["wlan0"])
         snapshot.isCoherent = false
@@ -355,14 +355,14 @@ struct NetworkSnapshotTests {
         #expect(snapshot.generation == generation + 1)
     }
 
-    @Test func aRereadThatFindsTheSameStillCounts() {
+    @Test func `a reread that finds the same still counts`() {
         var snapshot = Sample.network
         let change = snapshot.replace(with: Sample.network)
         #expect(change == .everything)
         #expect(snapshot.generation == Sample.network.generation + 1)
     }
 
-    @Test func changesOfOneTurnAddUp() {
+    @Test func `changes of one turn add up`() {
         var change = KernelChange()
         #expect(change.isEmpty)
         change.merge(KernelChange(.addresses, lostAddresses: [Sample.own4]))
@@ -371,7 +371,7 @@ struct NetworkSnapshotTests {
         #expect(!change.isEmpty)
     }
 
-    @Test func everySubjectIsPartOfAll() {
+    @Test func `every subject is part of all`() {
         let subjects: [KernelChange.Subjects] = [
             .interfaces, .addresses, .routes, .rules, .nextHops, .neighbours, .coherence,
         ]

@@ -50,7 +50,7 @@ struct PathChangeTests {
     ]
 
     @Test(arguments: rows)
-    func aDifferenceHasItsName(_ row: ChangeCase) {
+    func `a difference has its name`(_ row: ChangeCase) {
         var path = Self.base
         row.change(&path)
         #expect(path.changes(from: Self.base) == row.changes)
@@ -61,12 +61,12 @@ struct PathChangeTests {
         #expect(path.differsOnlyInGeneration(from: Self.base))
     }
 
-    @Test func everyChangeIsInTheTable() {
+    @Test func `every change is in the table`() {
         #expect(Set(Self.rows.flatMap(\.changes)) == Set(PathChange.allCases))
     }
 
     /// A lease that is renewed may change no more than that.
-    @Test func theOrderOfTheAddressesIsNoChange() {
+    @Test func `the order of the addresses is no change`() {
         var path = Self.base
         path.interface?.addresses.reverse()
         #expect(path != Self.base)
@@ -75,7 +75,7 @@ struct PathChangeTests {
     }
 
     /// Neither where detection is skipped nor how the kernel sorts an address is shown to anybody.
-    @Test func whatNobodySeesOfAnAddressIsNoChange() {
+    @Test func `what nobody sees of an address is no change`() {
         var path = Self.base
         path.interface?.addresses[0].skipsDetection = true
         path.interface?.addresses[0].isSecondary = true
@@ -83,14 +83,14 @@ struct PathChangeTests {
         #expect(path.differsOnlyInGeneration(from: Self.base))
     }
 
-    @Test func theGenerationAloneIsNoChange() {
+    @Test func `the generation alone is no change`() {
         var path = Self.base
         path.generation += 1
         #expect(path != Self.base)
         #expect(path.changes(from: Self.base).isEmpty)
     }
 
-    @Test func severalChangesComeInTheOrderOfTheirDeclaration() {
+    @Test func `several changes come in the order of their declaration`() {
         let mobile = Interface(index: 4, name: "wwan0", kind: .cellular, isExpensive: true)
         let path = Path(
             generation: 9, status: .satisfied, interface: mobile, source: Sample.own6, destination: Sample.remote4,
@@ -100,7 +100,7 @@ struct PathChangeTests {
     }
 
     /// The socket publishes them; scripts match on them.
-    @Test func theNamesAreThoseOfTheSocket() {
+    @Test func `the names are those of the socket`() {
         let names = [
             "status", "reason", "coherent", "interface", "addresses", "gateway", "source", "destination", "direct",
             "ipv4", "ipv6", "dns", "expensive", "constrained",

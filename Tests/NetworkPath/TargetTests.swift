@@ -12,7 +12,7 @@ struct TargetTests {
             ("[2001:db8::1]:80", "2001:db8::1", 80, nil), ("fe80::1%eth0", "fe80::1", nil, "eth0"),
             ("[fe80::1%wl-1.5]:53", "fe80::1", 53, "wl-1.5"), ("4.in-addr.arpa", "4.in-addr.arpa", nil, nil),
         ] as [(String, String, UInt16?, String?)])
-    func whatIsOneIsRead(text: String, host: String, port: UInt16?, interface: String?) throws {
+    func `what is one is read`(text: String, host: String, port: UInt16?, interface: String?) throws {
         let target = try #require(Target(text: text))
         #expect(target.host == .init(host))
         #expect(target.port == port)
@@ -26,7 +26,7 @@ struct TargetTests {
         "2001:db8::1%eth0", "fe80::1%", "fe80::1%a/b", "fe80::1%longer-than-fifteen", "[fe80::1%eth0", "two words",
         "host:0", "host:65536", "[192.0.2.1]:80",
     ])
-    func whatIsNoneIsRefused(text: String) {
+    func `what is none is refused`(text: String) {
         #expect(Target(text: text) == nil)
     }
 }

@@ -119,12 +119,12 @@ struct VerdictBasisTests {
                 [.bound]
             ),
         ] as [([KernelEvent], [Verdict])])
-    func anEventConcernsThoseWhoseVerdictRestsOnIt(events: [KernelEvent], expected: [Verdict]) {
+    func `an event concerns those whose verdict rests on it`(events: [KernelEvent], expected: [Verdict]) {
         #expect(concerned(events) == Set(expected))
     }
 
     /// A container's link: it comes, goes up, gets a link-local address, joins a bridge, goes down and away.
-    @Test func aContainersLinkConcernsNobody() {
+    @Test func `a containers link concerns nobody`() {
         let address = IPAddress(v6: UInt128(0xFE80) << 112 | 0x77)
         let life: [KernelEvent] = [
             Self.veth {
@@ -154,7 +154,7 @@ struct VerdictBasisTests {
         arguments: [
             [veth { $0.isUp = false }], [veth { $0.hasCarrier = false }], [.interfaceRemoved(index: 70)],
         ] as [[KernelEvent]])
-    func whatALinkDoesInSilenceConcernsAllWhomItMayLeadTo(events: [KernelEvent]) {
+    func `what a link does in silence concerns all whom it may lead to`(events: [KernelEvent]) {
         var network = Self.network()
         _ = network.apply(Self.veth())
         #expect(concerned(events, after: network).isEmpty)
@@ -163,7 +163,7 @@ struct VerdictBasisTests {
     }
 
     /// A route through it to one of them was told; of one through which too many were, it is not kept where to.
-    @Test func aLinkThatGotARouteConcernsThoseItLeadsTo() {
+    @Test func `a link that got a route concerns those it leads to`() {
         let history = [Self.veth(), .routeChanged(Self.there, through: .these([70]))]
         let network = Self.network()
         let bases = Verdict.allCases.map { ($0, $0.basis(in: network)) }
@@ -183,7 +183,7 @@ struct VerdictBasisTests {
     }
 
     /// The kernel settles a carrier's routes together with `IFF_RUNNING`, maybe after the flag for the carrier itself.
-    @Test func aLinkThatSettlesConcernsAllWhomItMayLeadTo() {
+    @Test func `a link that settles concerns all whom it may lead to`() {
         let settled = KernelEvent.interfacePresent(Sample.wifi, isRunning: false)
         var network = Self.network()
         network.loseTrackOfRoutes()
@@ -193,7 +193,7 @@ struct VerdictBasisTests {
 
     /// IPv6 goes round a dead router by the next best route, and back when it is there again.
     @Test(arguments: [true, false])
-    func aNeighbourConcernsAllWhomItsLinkMayLeadTo(isFailed: Bool) {
+    func `a neighbour concerns all whom its link may lead to`(isFailed: Bool) {
         let router = NetworkSnapshot.Neighbour(interfaceIndex: Sample.wifiIndex, address: Sample.gateway6)
         var network = Self.network()
         network.failedNeighbours = isFailed ? [] : [router]
@@ -205,7 +205,7 @@ struct VerdictBasisTests {
 
     /// After a next-hop object changed, or messages were lost, any link may lead anywhere.
     @Test(arguments: [KernelEvent.nextHopChanged, .routeChanged(there, through: .unnamed)])
-    func afterARouteWithoutANamedLinkAnyLinkMayLeadThere(event: KernelEvent) {
+    func `after a route without a named link any link may lead there`(event: KernelEvent) {
         var network = Self.network()
         let basis = Verdict.wired.basis(in: network)
         _ = network.apply(Self.veth())
@@ -215,7 +215,7 @@ struct VerdictBasisTests {
     }
 
     /// Without a route the reason is read from all links: a carrier, an address of the family.
-    @Test func theReasonForNoRouteIsEverybodys() {
+    @Test func `the reason for no route is everybodys`() {
         let network = Self.network()
         var down = [Sample.wired, Sample.wifi].map { link in
             var link = link
@@ -232,7 +232,7 @@ struct VerdictBasisTests {
     }
 
     /// IPv6 prefers another link's address to a deprecated one of the route's own (RFC 6724, rule 3 before 5).
-    @Test func anIPv6SourceIsItsLinksOwnOnlyWhileItIsGood() {
+    @Test func `an IPv6 source is its link's own only while it is good`() {
         let news = KernelEvent.addressPresent(
             InterfaceAddress(IPAddress(v6: 1 << 125), prefixLength: 64), interfaceIndex: 3)
         #expect(!concerned([news]).contains(.wired6))
@@ -242,7 +242,7 @@ struct VerdictBasisTests {
         #expect(concerned([news], after: network).contains(.wired6))
     }
 
-    @Test func theGatewaysAreThoseOfTheAnswers() {
+    @Test func `the gateways are those of the answers`() {
         var basis = VerdictBasis(capacity: 7)
         for verdict in Verdict.allCases { basis.add(verdict.query, verdict.answer, in: Self.network()) }
         let gateways = [Sample.gateway4, Sample.gateway6].map {

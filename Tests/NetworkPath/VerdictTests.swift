@@ -24,19 +24,19 @@ struct VerdictTests {
             answer: .refused(.familyUnsupported), reason: .noAddress),
         VerdictCase(testDescription: "an unforeseen error", answer: .refused(.other(code: 12)), reason: .noRoute),
     ])
-    func aRefusalSaysWhy(_ row: VerdictCase) { check(row) }
+    func `a refusal says why`(_ row: VerdictCase) { check(row) }
 
     /// Only "no route" is looked into further; a rule or route that forbids is the reason even with no link up.
     @Test(arguments: [
         (RouteRefusal.unreachable, Path.Reason.unreachable), (.prohibited, .prohibited), (.blackhole, .blackhole),
     ])
-    func aForbiddingRouteIsTheReasonWhateverTheLinks(refusal: RouteRefusal, reason: Path.Reason) {
+    func `a forbidding route is the reason whatever the links`(refusal: RouteRefusal, reason: Path.Reason) {
         let path = Path(to: Sample.remote4, by: .refused(refusal), in: NetworkSnapshot())
         #expect(path.reason == reason)
     }
 
     /// What the links offer is found out once for many verdicts, and anew once one of them has changed.
-    @Test func aReasonIsThatOfTheLinksAsTheyAre() {
+    @Test func `a reason is that of the links as they are`() {
         var network = Sample.network
         network.prepareForVerdicts()
         #expect(Path(to: Sample.remote4, by: .refused(.noRoute), in: network).reason == .noRoute)
@@ -83,7 +83,7 @@ struct VerdictTests {
                 $0.interfaces[Sample.wifiIndex] = Interface(index: 3, name: "wlan0", kind: .wifi, hasCarrier: false)
             }, reason: .noRoute),
     ])
-    func noRouteIsTracedToItsCause(_ row: VerdictCase) { check(row) }
+    func `no route is traced to its cause`(_ row: VerdictCase) { check(row) }
 
     /// kernel.md, 6, 8 and 10: a lookup that succeeds proves little.
     @Test(arguments: [
@@ -171,10 +171,10 @@ struct VerdictTests {
             answer: .route(Route(scope: .local, interfaceIndex: 1, source: Sample.own4)),
             network: Sample.network.with { $0.interfaces = [:] }, reason: nil),
     ])
-    func whatStandsInTheWayOfARoute(_ row: VerdictCase) { check(row) }
+    func `what stands in the way of a route`(_ row: VerdictCase) { check(row) }
 
     /// A packet that is bound to a link finds a neighbour there where it finds no route.
-    @Test func aGuessIsNoWayWhereARouteIsNeeded() {
+    @Test func `a guess is no way where a route is needed`() {
         func reason(_ route: Route, in network: NetworkSnapshot = Sample.network) -> Path.Reason? {
             Path(to: Sample.remote4, by: .route(route), needsRoute: true, in: network).reason
         }
@@ -185,7 +185,7 @@ struct VerdictTests {
         #expect(reason(Route(scope: .local, interfaceIndex: 1, source: Sample.own4, table: 0)) == nil)
     }
 
-    @Test func aSatisfiedPathTellsTheWay() {
+    @Test func `a satisfied path tells the way`() {
         let network = Sample.network.wired {
             $0.isExpensive = true
             $0.isConstrained = true
@@ -197,7 +197,7 @@ struct VerdictTests {
         #expect(path == expected)
     }
 
-    @Test func aFailedPathStillTellsHowFarItGoes() {
+    @Test func `a failed path still tells how far it goes`() {
         let network = Sample.network.wired { $0.hasCarrier = false }
         let path = Path(to: Sample.remote4, by: .route(Sample.route4), in: network)
         #expect(path.status == .unsatisfied)
@@ -212,13 +212,13 @@ struct VerdictTests {
         (Route(scope: .local, interfaceIndex: 1, source: Sample.own4), true, true),
         (Route(scope: .group, interfaceIndex: 2, source: Sample.own4), true, false),
     ])
-    func directAndLocal(route: Route, isDirect: Bool, isLocal: Bool) {
+    func `direct and local`(route: Route, isDirect: Bool, isLocal: Bool) {
         let path = Path(to: Sample.own4, by: .route(route), in: Sample.network)
         #expect(path.isDirect == isDirect)
         #expect(path.isLocalAddress == isLocal)
     }
 
-    @Test func aPathIsAsCoherentAsItsSnapshot() {
+    @Test func `a path is as coherent as its snapshot`() {
         let network = Sample.network.with { $0.isCoherent = false }
         #expect(!Path(to: Sample.remote4, by: .route(Sample.route4), in: network).isCoherent)
         #expect(!Path(to: Sample.remote4, by: .refused(.noRoute), in: network).isCoherent)

@@ -5,14 +5,14 @@ import Dispatch
 import Testing
 
 struct AgentQueueTests {
-    @Test @AgentQueue func isolatedCodeRunsOnTheQueue() async {
+    @Test @AgentQueue func `isolated code runs on the queue`() async {
         dispatchPrecondition(condition: .onQueue(AgentQueue.queue))
         await Task.yield()
         dispatchPrecondition(condition: .onQueue(AgentQueue.queue))
         #expect(AgentQueue.assumeIsolated { 7 } == 7)
     }
 
-    @Test func aBlockOnTheQueueIsIsolated() async {
+    @Test func `a block on the queue is isolated`() async {
         let value = await withCheckedContinuation { done in
             AgentQueue.queue.async { done.resume(returning: AgentQueue.assumeIsolated { Self.secret }) }
         }
@@ -20,18 +20,18 @@ struct AgentQueueTests {
     }
 
     /// The poller's thread enters the queue so.
-    @Test func aThreadThatWaitsForItsTurnIsIsolated() {
+    @Test func `a thread that waits for its turn is isolated`() {
         #expect(AgentQueue.queue.sync { AgentQueue.assumeIsolated { Self.secret } } == 42)
     }
 
-    @Test func anErrorPassesThrough() {
+    @Test func `an error passes through`() {
         struct Failure: Error {}
         #expect(throws: Failure.self) {
             try AgentQueue.queue.sync { try AgentQueue.assumeIsolated { throw Failure() } }
         }
     }
 
-    @Test @AgentQueue func turnsRunInTheOrderTheyWereQueued() async throws {
+    @Test @AgentQueue func `turns run in the order they were queued`() async throws {
         let log = Log<Int>()
         try await firstValue(of: Void.self) { done in
             for number in 0..<100 { AgentQueue.async { log.append(number) } }
@@ -41,7 +41,7 @@ struct AgentQueueTests {
         #expect(log.entries == [-1] + Array(0..<100))
     }
 
-    @Test func assumingIsolationElsewhereTraps() async {
+    @Test func `assuming isolation elsewhere traps`() async {
         await #expect(processExitsWith: .failure) {
             AgentQueue.assumeIsolated {}
         }

@@ -6,7 +6,7 @@ import Testing
 
 /// The page that one process leaves to the next. What a crash writes into it is told by the stories under systemd.
 @Suite struct BlackBoxTests {
-    @Test func whatIsRememberedOutlivesTheMapping() throws {
+    @Test func `what is remembered outlives the mapping`() throws {
         let file = try BlackBox.file()
         let entries: [BlackBox.Entry] = [
             .init(
@@ -24,7 +24,7 @@ import Testing
         #expect(box.entries.isEmpty)
     }
 
-    @Test func aLongTextIsCutAndTooManyEntriesAreLeftOut() throws {
+    @Test func `a long text is cut and too many entries are left out`() throws {
         let box = try BlackBox()
         let name = String(repeating: "n", count: 200)
         box.entries = Array(
@@ -33,7 +33,7 @@ import Testing
         #expect(box.entries.first?.work == .bytes(connection: String(name.prefix(79)), user: 7))
     }
 
-    @Test func aFileOfAnotherSizeIsNone() throws {
+    @Test func `a file of another size is none`() throws {
         let file = try OwnedDescriptor.fileInMemory("test")
         #expect(throws: SystemError.self) { try BlackBox(file) }
         // One that is full of nonsense is read as far as it makes sense.
@@ -43,7 +43,7 @@ import Testing
         #expect(box.entries.isEmpty && box.crash == nil)
     }
 
-    @Test @AgentQueue func notesCostNothingWhereNobodyWatches() {
+    @Test @AgentQueue func `notes cost nothing where nobody watches`() {
         var count = 0
         BlackBox.noteCall(of: 1000, [1, 2, 3]) {
             BlackBox.noteMethod("org.dialtone.Network.GetPath")

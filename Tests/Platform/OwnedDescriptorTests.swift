@@ -6,7 +6,7 @@ import Testing
 
 /// Whether a descriptor is closed is asked of its other end: numbers are reused by whatever runs beside a test.
 struct OwnedDescriptorTests {
-    @Test func theEndOfItsScopeClosesIt() throws {
+    @Test func `the end of its scope closes it`() throws {
         let descriptor = try WatchedDescriptor()
         do {
             let owner = OwnedDescriptor(descriptor.number)
@@ -16,7 +16,7 @@ struct OwnedDescriptorTests {
         #expect(descriptor.isClosed)
     }
 
-    @Test func closeClosesItAtOnce() throws {
+    @Test func `close closes it at once`() throws {
         let descriptor = try WatchedDescriptor()
         let owner = OwnedDescriptor(descriptor.number)
         #expect(descriptor.isOpen)
@@ -24,7 +24,7 @@ struct OwnedDescriptorTests {
         #expect(descriptor.isClosed)
     }
 
-    @Test func aReleasedDescriptorStaysOpen() throws {
+    @Test func `a released descriptor stays open`() throws {
         let descriptor = try WatchedDescriptor()
         do {
             let number = OwnedDescriptor(descriptor.number).release()
@@ -35,7 +35,7 @@ struct OwnedDescriptorTests {
         #expect(descriptor.isClosed)
     }
 
-    @Test func aDuplicateOutlivesItsOriginal() throws {
+    @Test func `a duplicate outlives its original`() throws {
         let descriptor = try WatchedDescriptor()
         let owner = OwnedDescriptor(descriptor.number)
         let duplicate = try owner.duplicate()
@@ -47,7 +47,7 @@ struct OwnedDescriptorTests {
         #expect(descriptor.isClosed)
     }
 
-    @Test func whatCannotBeDuplicatedThrows() {
+    @Test func `what cannot be duplicated throws`() {
         #expect(throws: SystemError("duplicating a descriptor", code: EBADF)) {
             let owner = OwnedDescriptor(-1)
             _ = try owner.duplicate().number

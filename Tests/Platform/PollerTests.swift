@@ -7,19 +7,19 @@ import Testing
 @AgentQueue
 @Suite(.timeLimit(.minutes(1)))
 struct PollerTests {
-    @Test func aReadableDescriptorCallsItsHandler() async throws {
+    @Test func `a readable descriptor calls its handler`() async throws {
         let pair = try SocketPair()
         let ready = try await withRegistration(pair.near.number, .readable) { pair.send() }
         #expect(ready == .readable)
     }
 
-    @Test func aWritableDescriptorCallsItsHandler() async throws {
+    @Test func `a writable descriptor calls its handler`() async throws {
         let pair = try SocketPair()
         let ready = try await withRegistration(pair.near.number, [.readable, .writable]) {}
         #expect(ready == .writable)
     }
 
-    @Test func aPeersEndOfStreamIsToldBesideItsLastBytes() async throws {
+    @Test func `a peer's end of stream is told beside its last bytes`() async throws {
         let pair = try SocketPair()
         let ready = try await withRegistration(pair.near.number, [.readable, .peerClosed]) {
             pair.send()
@@ -28,7 +28,7 @@ struct PollerTests {
         #expect(ready == [.readable, .peerClosed])
     }
 
-    @Test func aHangUpIsToldUnasked() async throws {
+    @Test func `a hang up is told unasked`() async throws {
         let pair = try SocketPair()
         let ready = try await withRegistration(pair.near.number, []) {
             shutdown(pair.far.number, CInt(SHUT_RDWR))
@@ -36,7 +36,7 @@ struct PollerTests {
         #expect(ready == .hangUp)
     }
 
-    @Test func anUpdateChangesWhatIsWatched() async throws {
+    @Test func `an update changes what is watched`() async throws {
         let pair = try SocketPair()
         let log = Log<Poller.Readiness>()
         let registration = try Poller.shared.register(pair.near.number, .readable) { log.append($0) }
@@ -48,7 +48,7 @@ struct PollerTests {
         #expect(log.entries == [.writable])
     }
 
-    @Test func aLevelIsReportedAsLongAsItLasts() async throws {
+    @Test func `a level is reported as long as it lasts`() async throws {
         let pair = try SocketPair()
         let log = Log<Int>()
         var registration: Poller.Registration?
@@ -66,7 +66,7 @@ struct PollerTests {
         #expect(log.entries.count == 3)
     }
 
-    @Test func anEdgeIsReportedOnce() async throws {
+    @Test func `an edge is reported once`() async throws {
         let pair = try SocketPair()
         let log = Log<Int>()
         let registration = try Poller.shared.register(pair.near.number, [.readable, .edgeTriggered]) { _ in
@@ -82,7 +82,7 @@ struct PollerTests {
     }
 
     /// More than one call of epoll_wait takes; none is forgotten and none called twice.
-    @Test func manyReadyDescriptorsAreAllServed() async throws {
+    @Test func `many ready descriptors are all served`() async throws {
         let count = 150
         let log = Log<Int>()
         let pairs = try (0..<count).map { _ in try SocketPair() }
@@ -104,7 +104,7 @@ struct PollerTests {
     }
 
     /// Each of two handlers, called for events of one batch, cancels the other.
-    @Test func aCancelledRegistrationIsNotCalledEvenForAnEventThatWasFetched() async throws {
+    @Test func `a cancelled registration is not called even for an event that was fetched`() async throws {
         let pairs = [try SocketPair(), try SocketPair()]
         let log = Log<Int>()
         var registrations: [Poller.Registration] = []
@@ -122,7 +122,7 @@ struct PollerTests {
         #expect(log.entries.count == 1)
     }
 
-    @Test func aRegistrationIsNotCalledForWhatItNoLongerWatches() async throws {
+    @Test func `a registration is not called for what it no longer watches`() async throws {
         let pairs = [try SocketPair(), try SocketPair()]
         let log = Log<Int>()
         var registrations: [Poller.Registration] = []
@@ -141,7 +141,7 @@ struct PollerTests {
     }
 
     /// The kernel gives out the lowest free number: a flow that is closed and dialled again in one turn has it back.
-    @Test func aReusedNumberDoesNotGetItsFormerOwnersEvent() async throws {
+    @Test func `a reused number does not get its former owners event`() async throws {
         let former = [try SocketPair(), try SocketPair()]
         let fresh = try SocketPair()
         let log = Log<String>()
@@ -167,7 +167,7 @@ struct PollerTests {
         successor?.cancel()
     }
 
-    @Test func cancellingTwiceAndUpdatingAfterwardsIsHarmless() async throws {
+    @Test func `cancelling twice and updating afterwards is harmless`() async throws {
         let pair = try SocketPair()
         let registration = try Poller.shared.register(pair.near.number, .readable) { _ in }
         registration.cancel()
@@ -177,7 +177,7 @@ struct PollerTests {
         again.cancel()
     }
 
-    @Test func theKernelsRefusalIsThrown() throws {
+    @Test func `the kernel's refusal is thrown`() throws {
         let pair = try SocketPair()
         let registration = try Poller.shared.register(pair.near.number, .readable) { _ in }
         #expect(throws: SystemError("watching descriptor \(pair.near.number)", code: EEXIST)) {
@@ -190,7 +190,7 @@ struct PollerTests {
         }
     }
 
-    @Test func aCancelledRegistrationIsLetGo() async throws {
+    @Test func `a cancelled registration is let go`() async throws {
         let pair = try SocketPair()
         weak var former: Poller.Registration?
         do {

@@ -81,7 +81,7 @@ struct ResumeWatchTests {
         }
     }
 
-    @Test func theWatchOfTheProcessLooksAtEachWakeUp() {
+    @Test func `the watch of the process looks at each wake up`() {
         _ = ResumeWatch.shared
         #expect(Poller.shared.beforeEvents != nil)
     }

@@ -11,12 +11,12 @@ struct SocketAddressTests {
     private static let linkLocal = IPAddress(v6: 0xFE80 << 112 | 7)
 
     @Test(.enabled(if: hasLoopback(loopback4), "the loopback is down here"))
-    func anIPv4AddressComesBackFromTheKernel() throws {
+    func `an IPv4 address comes back from the kernel`() throws {
         try expectRoundTrip(of: Self.loopback4)
     }
 
     @Test(.enabled(if: hasLoopback(loopback6), "no IPv6 in this kernel, or the loopback is down here"))
-    func anIPv6AddressComesBackFromTheKernel() throws {
+    func `an IPv6 address comes back from the kernel`() throws {
         try expectRoundTrip(of: Self.loopback6)
     }
 
@@ -29,7 +29,7 @@ struct SocketAddressTests {
         (loopback4, MemoryLayout<sockaddr_in>.size, AF_INET),
         (loopback6, MemoryLayout<sockaddr_in6>.size, AF_INET6),
     ])
-    func theKernelsFormIsThatOfItsFamily(address: IPAddress, size: Int, family: CInt) {
+    func `the kernel's form is that of its family`(address: IPAddress, size: Int, family: CInt) {
         let socketAddress = SocketAddress(address, port: 0x1234)
         #expect(socketAddress.address == address)
         #expect(socketAddress.port == 0x1234)
@@ -42,19 +42,19 @@ struct SocketAddressTests {
     }
 
     @Test(arguments: [(linkLocal, UInt32(9)), (loopback6, UInt32(0))])
-    func onlyALinkLocalAddressNamesItsLink(address: IPAddress, scope: UInt32) {
+    func `only a link local address names its link`(address: IPAddress, scope: UInt32) {
         SocketAddress(address, port: 1, interfaceIndex: 9).withPointer { pointer, length in
             let bytes = UnsafeRawBufferPointer(start: pointer, count: Int(length))
             #expect(bytes.loadUnaligned(as: sockaddr_in6.self).sin6_scope_id == scope)
         }
     }
 
-    @Test func anotherFamilyHasNoAddress() throws {
+    @Test func `another family has no address`() throws {
         let pair = try SocketPair()
         #expect(SocketAddress(localOf: pair.near.number) == nil)
     }
 
-    @Test func whatIsNoSocketHasNoAddress() {
+    @Test func `what is no socket has no address`() {
         #expect(SocketAddress(localOf: -1) == nil)
     }
 

@@ -9,18 +9,18 @@ struct SystemErrorTests {
         (ECONNREFUSED, "Connection refused"), (ENETUNREACH, "Network is unreachable"),
         (EHOSTUNREACH, "No route to host"), (99_999, "error 99999"), (-1, "error -1"),
     ])
-    func theTextIsTheKernels(code: CInt, text: String) {
+    func `the text is the kernels`(code: CInt, text: String) {
         let error = SystemError("connecting to 192.0.2.7", code: code)
         #expect(error.text == text)
         #expect("\(error)" == "connecting to 192.0.2.7: \(text)")
     }
 
-    @Test func theLastErrorIsTheThreads() {
+    @Test func `the last error is the threads`() {
         errno = EADDRINUSE
         #expect(SystemError.last("binding") == SystemError("binding", code: EADDRINUSE))
     }
 
-    @Test func anInterruptedCallIsRepeated() throws {
+    @Test func `an interrupted call is repeated`() throws {
         var results: [CInt] = [-1, -1, 7]
         let result = try retryingInterrupts("reading") {
             errno = EINTR
@@ -30,7 +30,7 @@ struct SystemErrorTests {
         #expect(results.isEmpty)
     }
 
-    @Test func anErrorOfAnotherKindIsThrownAtOnce() {
+    @Test func `an error of another kind is thrown at once`() {
         var calls = 0
         #expect(throws: SystemError("reading", code: EIO)) {
             try retryingInterrupts("reading") { () -> Int in
@@ -43,7 +43,7 @@ struct SystemErrorTests {
     }
 
     /// Making the text of the operation may itself set `errno`.
-    @Test func theErrorIsThatOfTheCallNotOfItsDescription() {
+    @Test func `the error is that of the call not of its description`() {
         func name() -> String {
             errno = ENOENT
             return "reading"
@@ -56,7 +56,7 @@ struct SystemErrorTests {
         }
     }
 
-    @Test func aSuccessNamesNothing() throws {
+    @Test func `a success names nothing`() throws {
         var wasNamed = false
         func name() -> String {
             wasNamed = true

@@ -12,7 +12,7 @@ struct TimersTests {
     /// Of its own, so that the state of its kernel timer is this test's doing alone.
     private let timers = Timers()
 
-    @Test func theEarliestRunsFirstAndEqualsInTheOrderOfScheduling() async throws {
+    @Test func `the earliest runs first and equals in the order of scheduling`() async throws {
         let log = Log<Int>()
         let base = BootClock.now() + .milliseconds(5)
         for (number, offset) in [30, 10, 20, 10, 0, 20, 10].enumerated() {
@@ -22,7 +22,7 @@ struct TimersTests {
         #expect(log.entries == [4, 1, 3, 6, 2, 5, 0])
     }
 
-    @Test func noTimerRunsBeforeItsDeadline() async throws {
+    @Test func `no timer runs before its deadline`() async throws {
         for delay in [0, 1, 3, 10] {
             let deadline = BootClock.now() + .milliseconds(delay)
             let ranAt = try await firstValue { ran in
@@ -32,7 +32,7 @@ struct TimersTests {
         }
     }
 
-    @Test func aDelayIsCountedFromNow() async throws {
+    @Test func `a delay is counted from now`() async throws {
         let before = BootClock.now()
         let timer = timers.schedule(after: .seconds(60)) {}
         let after = BootClock.now()
@@ -41,11 +41,11 @@ struct TimersTests {
     }
 
     @Test(arguments: [Duration.zero, .nanoseconds(-1), .seconds(-1000), .nanoseconds(1)])
-    func aDeadlineLongPastRunsToo(deadline: Duration) async throws {
+    func `a deadline long past runs too`(deadline: Duration) async throws {
         try await until(deadline)
     }
 
-    @Test func aCancelledTimerDoesNotRun() async throws {
+    @Test func `a cancelled timer does not run`() async throws {
         let log = Log<Int>()
         let deadline = BootClock.now() + .milliseconds(5)
         let scheduled = (0..<3).map { number in timers.schedule(at: deadline) { log.append(number) } }
@@ -54,7 +54,7 @@ struct TimersTests {
         #expect(log.entries == [0, 2])
     }
 
-    @Test func aTimerThatIsDueAlreadyCanStillBeCancelled() async throws {
+    @Test func `a timer that is due already can still be cancelled`() async throws {
         let log = Log<Int>()
         let past = BootClock.now() - .seconds(1)
         timers.schedule(at: past) { log.append(0) }.cancel()
@@ -62,7 +62,7 @@ struct TimersTests {
         #expect(log.entries.isEmpty)
     }
 
-    @Test func aHandlerCancelsOthersThatAreDueWithIt() async throws {
+    @Test func `a handler cancels others that are due with it`() async throws {
         let log = Log<Int>()
         let past = BootClock.now() - .seconds(1)
         var scheduled: [Timers.Timer] = []
@@ -82,7 +82,7 @@ struct TimersTests {
     }
 
     /// One that re-schedules itself for "now" must not keep the queue to itself.
-    @Test func whatAHandlerSchedulesRunsInALaterTurnEvenIfDue() async throws {
+    @Test func `what a handler schedules runs in a later turn even if due`() async throws {
         let log = Log<String>()
         let timers = timers
         let past = BootClock.now() - .seconds(1)
@@ -99,7 +99,7 @@ struct TimersTests {
         #expect(log.entries == ["the other due one", "what was queued before", "the new timer"])
     }
 
-    @Test func aHandlerSchedulesForTheVeryInstantThatItRanFor() async throws {
+    @Test func `a handler schedules for the very instant that it ran for`() async throws {
         let timers = timers
         let past = BootClock.now()
         try await firstValue(of: Void.self) { done in
@@ -107,7 +107,7 @@ struct TimersTests {
         }
     }
 
-    @Test func aHandlerReschedulesItselfManyTimes() async throws {
+    @Test func `a handler reschedules itself many times`() async throws {
         let log = Log<Int>()
         let timers = timers
         try await firstValue(of: Void.self) { done in
@@ -125,7 +125,7 @@ struct TimersTests {
     }
 
     /// Enough that cancelled ones are swept out several times over.
-    @Test func ofManyTimersExactlyTheLiveOnesRunInOrder() async throws {
+    @Test func `of many timers exactly the live ones run in order`() async throws {
         let log = Log<Duration>()
         let base = BootClock.now() + .milliseconds(5)
         let deadlines = (0..<5000).map { base + .microseconds($0 * 7919 % 20_000) }
@@ -139,7 +139,7 @@ struct TimersTests {
     }
 
     /// "Bounded": each success of a connection cancels a deadline, all day long.
-    @Test func cancelledTimersDoNotPileUp() async {
+    @Test func `cancelled timers do not pile up`() async {
         let live = (0..<100).map { _ in timers.schedule(after: .seconds(3600)) {} }
         for _ in 0..<10_000 {
             timers.schedule(after: .seconds(7200)) {}.cancel()
@@ -149,7 +149,7 @@ struct TimersTests {
         #expect(timers.count == 0)
     }
 
-    @Test func cancellingTwiceOrAfterwardsIsHarmless() async throws {
+    @Test func `cancelling twice or afterwards is harmless`() async throws {
         let past = BootClock.now()
         let timer = timers.schedule(at: past) {}
         try await until(past)
@@ -163,7 +163,7 @@ struct TimersTests {
     }
 
     /// "With nothing happening, the process makes no system call."
-    @Test func theKernelsTimerIsSetOnlyWhileOneIsLive() async throws {
+    @Test func `the kernel's timer is set only while one is live`() async throws {
         #expect(armedSeconds == nil)
         let far = timers.schedule(after: .seconds(36_000)) {}
         #expect(isArmed(forHours: 10))
@@ -177,7 +177,7 @@ struct TimersTests {
         #expect(armedSeconds == nil)
     }
 
-    @Test func aDeadlineBeyondTheKernelsRangeIsNever() async throws {
+    @Test func `a deadline beyond the kernel's range is never`() async throws {
         let timer = timers.schedule(at: .seconds(Int64.max)) {}
         #expect(armedSeconds != nil)
         try await until(BootClock.now())

@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func aUserWithAThousandTakersGetsNoMoreThanOneWithOne() {
+    @Test func `a user with a thousand takers gets no more than one with one`() {
         var line = Line()
         for _ in 0..<1000 { line.join(1, cost: 100) }
         line.join(2, cost: 100)
@@ -33,7 +33,7 @@ import Testing
         #expect(line.spent == [1: 50_000, 2: 50_000])
     }
 
-    @Test func whoComesIsServedAfterTheTurnThatRuns() {
+    @Test func `who comes is served after the turn that runs`() {
         var line = Line()
         for user in UInt32(1)...10 { for _ in 0..<100 { line.join(user, cost: 1000) } }
         for _ in 0..<777 { _ = line.step() }
@@ -42,7 +42,7 @@ import Testing
         #expect(next.contains(77), "\(next)")
     }
 
-    @Test func aTurnThatTakesLongIsPaidForByItsUser() {
+    @Test func `a turn that takes long is paid for by its user`() {
         var line = Line()
         line.join(1, cost: 5000)
         for _ in 0..<10 { line.join(2, cost: 50) }
@@ -51,7 +51,7 @@ import Testing
         #expect(abs(slow - quick) <= 5000, "\(slow) µs and \(quick) µs")
     }
 
-    @Test func whoWaitedForNothingHasNoCredit() {
+    @Test func `who waited for nothing has no credit`() {
         var line = Line()
         line.join(1, cost: 100)
         line.join(2, cost: 100)
@@ -64,7 +64,7 @@ import Testing
         #expect(line.spent[1, default: 0] - before[1, default: 0] >= 4900, "\(line.spent), before \(before)")
     }
 
-    @Test func theTakersOfAUserTakeTurnsInTheirOrder() {
+    @Test func `the takers of a user take turns in their order`() {
         var order = TurnOrder<Int>()
         for taker in 0..<3 { order.add(taker, for: 7) }
         var seen: [Int] = []
@@ -78,7 +78,7 @@ import Testing
         #expect(!order.isEmpty)
     }
 
-    @Test func tenThousandUsersWhoCameOnceAreForgotten() {
+    @Test func `ten thousand users who came once are forgotten`() {
         var line = Line()
         line.join(0, cost: 1)
         for user in UInt32(1)...10_000 {

@@ -15,7 +15,7 @@ import Testing
         case close, endOfScope, completion, duplicate, endOfConnection, received
     }
 
-    @Test(arguments: Way.allCases) func theQueueDoesNotWaitHoweverItIsLetGoOf(way: Way) async throws {
+    @Test(arguments: Way.allCases) func `the queue does not wait however it is let go of`(way: Way) async throws {
         let lingering = try LingeringSocket()
         let number = lingering.inAnotherSocket()
         let user = UInt32(5000 + (Way.allCases.firstIndex(of: way) ?? 0))
@@ -42,7 +42,7 @@ import Testing
         #expect(goesOn)
     }
 
-    @Test func whatWaitsCountsAsItsUsersAndHoldsUpNoOther() async throws {
+    @Test func `what waits counts as its user's and holds up no other`() async throws {
         let (lingering, other) = (try LingeringSocket(), try WatchedDescriptor())
         OwnedDescriptor(lingering.inAnotherSocket(), sharedWith: 5100).close()
         for _ in 1..<UserThreads.mostOfUser {
@@ -56,7 +56,7 @@ import Testing
         try await eventually("all closed") { UserThreads.waiting(for: 5100) == 0 }
     }
 
-    @Test func anAnswerIsWaitedForABitAndOnce() async throws {
+    @Test func `an answer is waited for a bit and once`() async throws {
         let open = DispatchSemaphore(value: 0)
         let asked = Lock(0)
         UserThreads.begin(for: 5300) { open.wait() }
@@ -74,7 +74,7 @@ import Testing
         #expect(asked.withLock { $0 } == 0, "what is not waited for any more is not begun")
     }
 
-    @Test func whatIsBegunIsDoneBeforeTheCloseThatFollows() async throws {
+    @Test func `what is begun is done before the close that follows`() async throws {
         let (socket, open) = (try WatchedDescriptor(), DispatchSemaphore(value: 0))
         let number = socket.number
         let isOpen = Lock(false)
@@ -88,13 +88,13 @@ import Testing
         #expect(isOpen.withLock { $0 } && socket.isClosed)
     }
 
-    @Test func moreUsersThanThreadsAreServedOneAfterTheOther() async throws {
+    @Test func `more users than threads are served one after the other`() async throws {
         let done = Lock(0)
         for user in 0..<1000 { UserThreads.begin(for: UInt32(7000 + user)) { done.withLock { $0 += 1 } } }
         try await eventually("each was served") { done.withLock { $0 } == 1000 }
     }
 
-    @Test func aResetStaysOne() async throws {
+    @Test func `a reset stays one`() async throws {
         let (socket, other) = (try LingeringSocket(), try LingeringSocket())
         var linger = linger(l_onoff: 1, l_linger: 0)
         setsockopt(socket.number, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))

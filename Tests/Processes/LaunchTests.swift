@@ -11,7 +11,7 @@ import Testing
 
 /// What a program that is launched finds, and what it does not.
 @Suite struct LaunchTests {
-    @Test func theSocketIsDescriptorThreeInTheConventionOfSystemd() async throws {
+    @Test func `the socket is descriptor three in the convention of systemd`() async throws {
         let script = "echo $$ $LISTEN_PID $LISTEN_FDS $LISTEN_FDNAMES >&3; read line <&3; echo got $line >&3"
         let pair = Pair()
         pair.write("hello\n")
@@ -23,7 +23,7 @@ import Testing
         #expect(lines == ["\(number) \(number) 1 office_1", "got hello"], "a colon would part two names")
     }
 
-    @Test func orItIsStandardInputAndOutput() async throws {
+    @Test func `or it is standard input and output`() async throws {
         let pair = Pair()
         pair.write("one\ntwo\n")
         shutdown(pair.test, CInt(SHUT_WR))
@@ -33,7 +33,7 @@ import Testing
         expect(try await pair.text(), is: "one\ntwo\n")
     }
 
-    @Test func itsReadsWaitAlthoughTheAgentsDoNot() async throws {
+    @Test func `its reads wait although the agents do not`() async throws {
         let pair = Pair()
         // Nothing is there to be read when it begins: a read that does not wait would fail.
         let launch = try await Launch(.script("read line; echo \"$line\"", .standard), socket: pair.program)
@@ -45,7 +45,7 @@ import Testing
         expect(try await pair.text(), is: "late\n")
     }
 
-    @Test func theEnvironmentIsItsOwnersAndTheWakes() async throws {
+    @Test func `the environment is its owner's and the wake's`() async throws {
         setenv("DIALTONE_TEST_SECRET", "1", 1)
         let request = ProgramRequest.script(
             "env -u _ -u PWD -u OLDPWD -u SHLVL >&3; pwd >&3", variables: ["DIALTONE_WAKE": "7"])
@@ -62,7 +62,7 @@ import Testing
         #expect(lines.last == "/tmp", "it begins at home")
     }
 
-    @Test func withoutASocketThereIsNothingToListenOn() async throws {
+    @Test func `without a socket there is nothing to listen on`() async throws {
         let file = NSTemporaryDirectory() + "launch.\(UUID().uuidString.prefix(8))"
         defer { unlink(file) }
         let script =
@@ -73,14 +73,14 @@ import Testing
         #expect(try String(contentsOfFile: file, encoding: .utf8) == "none none office\n")
     }
 
-    @Test func ithasNoOtherDescriptorOfTheAgents() async throws {
+    @Test func `ithas no other descriptor of the agents`() async throws {
         precondition(dup2(STDERR_FILENO, 321) == 321, "without close-on-exec")
         defer { close(321) }
         let script = "for n in 3 4 5 6 7 8 9 321; do test -e /proc/$$/fd/$n && echo $n >&3; done; echo end >&3"
         expect(try await ProgramRequest.script(script).output(), is: "3\nend\n")
     }
 
-    @Test func nothingOfTheAgentsSignalsLimitsOrSessionIsInherited() async throws {
+    @Test func `nothing of the agents signals limits or session is inherited`() async throws {
         // As the daemon has it.
         signal(SIGPIPE, SIG_IGN)
         let script = """
@@ -101,7 +101,7 @@ import Testing
     }
 
     @Test(arguments: [("/does/not/exist", ENOENT), ("/etc/passwd", EACCES), ("/tmp", EACCES)])
-    func aProgramThatCannotRunIsToldAsSuch(path: String, code: CInt) async throws {
+    func `a program that cannot run is told as such`(path: String, code: CInt) async throws {
         let pair = Pair()
         let request = ProgramRequest(command: [path], identity: thisUser, streams: .passed, connection: "office")
         let launch = try await Launch(request, socket: pair.program)
@@ -114,13 +114,13 @@ import Testing
         #expect(fcntl(pair.program, F_GETFL) & O_NONBLOCK != 0, "the flag, which both share, is as it was")
     }
 
-    @Test func itsEndIsToldWithItsStatusOrItsSignal() async throws {
+    @Test func `its end is told with its status or its signal`() async throws {
         expect(try await Launch(.script("exit 3"), socket: nil).ended(), is: .exited(status: 3))
         expect(try await Launch(.script("kill -9 $$"), socket: nil).ended(), is: .killed(signal: 9))
         expect(try await Launch(.script("exit 0"), socket: nil).ended(), is: .exited(status: 0))
     }
 
-    @Test func whoeverLetsGoOfItDoesNotEndItAndItIsStillReaped() async throws {
+    @Test func `whoever lets go of it does not end it and it is still reaped`() async throws {
         let pair = Pair()
         let box = try await onQueue { try HandleBox(Launch(.script("read line <&3"), socket: pair.program)) }
         try await eventually("it runs") { box.handle.isAlive }
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    @Test func aChildThatCannotBeWatchedIsEndedAndReaped() async throws {
+    @Test func `a child that cannot be watched is ended and reaped`() async throws {
         var process: pid_t = 0
         var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("sleep"), strdup("1000"), nil]
         defer { for argument in arguments { free(argument) } }
@@ -141,7 +141,7 @@ import Testing
         try await eventually("it is gone") { kill(child, 0) != 0 && errno == ESRCH }
     }
 
-    @Test func itIsItsOwnersAndCannotComeBack() async throws {
+    @Test func `it is its owner's and cannot come back`() async throws {
         guard hasManyUsers else {
             print("skipped: becoming another user takes root, and more than one user")
             return
@@ -158,7 +158,7 @@ import Testing
         #expect(lines[4].hasSuffix(" 0000000000000000") && lines[5].hasSuffix(" 0000000000000000"))
     }
 
-    @Test func anIdentityIsWhatTheSystemsListSays() throws {
+    @Test func `an identity is what the system's list says`() throws {
         let root = try #require(ProgramIdentity.lookUp(0))
         #expect(root.name == "root" && root.home == "/root" && root.groups.contains(0))
         #expect(ProgramIdentity.lookUp(3_999_999_999) == nil)

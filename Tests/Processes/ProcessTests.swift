@@ -11,7 +11,7 @@ import Testing
 
 /// Processes that are stopped, frozen or gone, and how they are got to run.
 @Suite struct ProcessTests {
-    @Test func aStoppedProcessIsContinued() async throws {
+    @Test func `a stopped process is continued`() async throws {
         let sleeper = try await Sleeper()
         try await sleeper.stop()
         expect(await sleeper.handle.presence, is: [.alive, .stopped])
@@ -19,7 +19,7 @@ import Testing
         try await eventually("it runs") { sleeper.handle.presence == .alive }
     }
 
-    @Test func anotherSignalContinuesAStoppedProcessToo() async throws {
+    @Test func `another signal continues a stopped process too`() async throws {
         // A shell that is about to read when its trap is due reads first (dash(1)); `wait` has no such moment.
         let sleeper = try await Sleeper("trap 'kill $!; exit 5' USR1; sleep 600 & echo ready; wait")
         try await sleeper.stop()
@@ -27,7 +27,7 @@ import Testing
         expect(try await sleeper.launch.ended(), is: .exited(status: 5))
     }
 
-    @Test func aProcessThatIsGoneIsNotSignalled() async throws {
+    @Test func `a process that is gone is not signalled`() async throws {
         let sleeper = try await Sleeper()
         try await sleeper.handle.signal(SIGKILL)
         _ = try await sleeper.launch.ended()
@@ -36,21 +36,21 @@ import Testing
         #expect(outcome.contains("No such process"), "\(outcome)")
     }
 
-    @Test func nobodysProcessIsSignalledForAnotherUser() async throws {
+    @Test func `nobody's process is signalled for another user`() async throws {
         let sleeper = try await Sleeper()
         let outcome = try await sleeper.wake(.signal, WakeTargets(signal: SIGUSR1), owner: 4711)
         #expect(outcome.contains("another user's"), "\(outcome)")
         #expect(await sleeper.handle.isAlive)
     }
 
-    @Test func nobodysGroupIsThawedForAnotherUser() async throws {
+    @Test func `nobody's group is thawed for another user`() async throws {
         let sleeper = try await Sleeper()
         let outcome = try await sleeper.wake(.thaw, WakeTargets(thaw: .ownGroup), owner: 4711)
         #expect(outcome.contains("another user's"), "\(outcome)")
     }
 
     @Test(.enabled(if: hasManyUsers, "only root can have another user's process"))
-    func rootsConnectionWakesRootsProcessesAlone() async throws {
+    func `roots connection wakes roots processes alone`() async throws {
         let nobody = ProgramIdentity(
             user: 65534, group: 65534, groups: [], name: "nobody", home: "/", shell: "/bin/sh")
         let sleeper = try await Sleeper(as: nobody)
@@ -62,7 +62,7 @@ import Testing
         #expect(await sleeper.handle.isAlive)
     }
 
-    @Test func theEndOfAProcessIsToldOnce() async throws {
+    @Test func `the end of a process is told once`() async throws {
         let sleeper = try await Sleeper()
         let count = Counter()
         try await onQueue { try sleeper.handle.onEnd { count.number += 1 } }
@@ -72,14 +72,14 @@ import Testing
         try await eventually("its end, to one who asks later") { count.number == 2 }
     }
 
-    @Test func aDescriptorThatIsNoProcesssIsRefused() async throws {
+    @Test func `a descriptor that is no process's is refused`() async throws {
         let error = await #expect(throws: SystemError.self) {
             try await onQueue { _ = try ProcessHandle(OwnedDescriptor(open("/dev/null", O_RDONLY))) }
         }
         #expect(error?.code == EBADF)
     }
 
-    @Test func aProcessIsFoundByTheDescriptorOfIt() async throws {
+    @Test func `a process is found by the descriptor of it`() async throws {
         let handle = try await onQueue {
             let own = try ProcessHandle(getpid())
             let copy = own.withNumber { fcntl($0, F_DUPFD_CLOEXEC, 0) }
@@ -88,7 +88,7 @@ import Testing
         #expect(handle.number == getpid())
     }
 
-    @Test func whatTheKernelTellsOfADescriptorIsTheProcesssNumber() {
+    @Test func `what the kernel tells of a descriptor is the process's number`() {
         #expect(ProcessHandle.number(in: "pos:\t0\nflags:\t02000002\nPid:\t4711\nNSpid:\t4711\n") == 4711)
         #expect(ProcessHandle.number(in: "pos:\t0\nPid:\t0\nNSpid:\t0\n") == 0, "of another PID namespace")
         #expect(ProcessHandle.number(in: "Pid:\t-1\n") == -1, "reaped")
@@ -104,7 +104,7 @@ import Testing
     }
 
     /// They all have the number 0.
-    @Test func processesThatCannotBeSeenAreToldApart() async throws {
+    @Test func `processes that cannot be seen are told apart`() async throws {
         let (one, other) = (try await Sleeper(), try await Sleeper())
         let handles = try await onQueue {
             try [one, one, other].map { ProcessHandle(try $0.handle.duplicateDescriptor(), number: 0) }
@@ -115,7 +115,7 @@ import Testing
         #expect(await !handles[0].isSame(as: handles[2]))
     }
 
-    @Test func groupsAreFoundUnderTheMountThatShowsThem() {
+    @Test func `groups are found under the mount that shows them`() {
         let mounts = """
             30 24 0:26 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
             40 30 0:36 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw
@@ -134,7 +134,9 @@ import Testing
 /// Processes in control groups of the test's own.
 @Suite(.serialized, .enabled(if: GroupTree.isPossible, "no control groups of version 2 can be made here"))
 struct ThawTests {
-    @Test(arguments: [false, true]) func aFrozenProcessIsThawedAndContinuedWhereItIsStoppedToo(isStopped: Bool)
+    @Test(arguments: [false, true]) func `a frozen process is thawed and continued where it is stopped too`(
+        isStopped: Bool
+    )
         async throws
     {
         let (sleeper, tree) = (try await Sleeper(), try GroupTree())
@@ -150,7 +152,7 @@ struct ThawTests {
         expect(await sleeper.handle.presence, is: .alive)
     }
 
-    @Test func aGroupIsThawedByItsPath() async throws {
+    @Test func `a group is thawed by its path`() async throws {
         let (sleeper, tree) = (try await Sleeper(), try GroupTree())
         let group = try tree.make("client")
         try tree.put(sleeper.handle.number, in: group)
@@ -162,7 +164,7 @@ struct ThawTests {
         #expect(missing.contains("No such file"), "\(missing)")
     }
 
-    @Test func nothingButAControlGroupIsThawed() async throws {
+    @Test func `nothing but a control group is thawed`() async throws {
         let (sleeper, tree) = (try await Sleeper(), try GroupTree())
         let directory = NSTemporaryDirectory() + "no-group.\(UUID().uuidString.prefix(8))"
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
@@ -183,7 +185,7 @@ struct ThawTests {
         expect(await sleeper.handle.presence, is: [.alive, .frozen])
     }
 
-    @Test func nothingIsThawedForAnotherUserThanItsOwn() async throws {
+    @Test func `nothing is thawed for another user than its own`() async throws {
         guard hasManyUsers else {
             print("skipped: becoming another user takes root, and more than one user")
             return
@@ -208,7 +210,7 @@ struct ThawTests {
         }
     }
 
-    @Test func whatWasFrozenAboveItStaysFrozen() async throws {
+    @Test func `what was frozen above it stays frozen`() async throws {
         let (sleeper, tree) = (try await Sleeper(), try GroupTree())
         let above = try tree.make("session")
         let group = try tree.make("session/client")

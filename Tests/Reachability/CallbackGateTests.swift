@@ -8,7 +8,7 @@ import Testing
 
 struct CallbackGateTests {
     /// On `DispatchQueue.global()`, say: an older path would overtake a newer one, and stay the last.
-    @Test func onAConcurrentQueueCallbacksComeInOrderAndOneAtATime() async {
+    @Test func `on a concurrent queue callbacks come in order and one at a time`() async {
         let queue = DispatchQueue(label: "callbacks", attributes: .concurrent)
         let keep = Lock<CallbackGate<Int>?>(nil)
         let log = Lock((running: 0, most: 0, numbers: [Int]()))
@@ -33,7 +33,7 @@ struct CallbackGateTests {
         }
     }
 
-    @Test func whatWaitsWhenTheGateIsShutIsNotCalled() async {
+    @Test func `what waits when the gate is shut is not called`() async {
         let queue = DispatchQueue(label: "callbacks")
         let calls = Lock(0)
         let gate = CallbackGate<Int>(to: queue) { _ in calls.withLock { $0 += 1 } }
@@ -48,7 +48,7 @@ struct CallbackGateTests {
         #expect(calls.withLock { $0 } == 0)
     }
 
-    @Test func aCallbackMayShutItsOwnGate() async {
+    @Test func `a callback may shut its own gate`() async {
         let queue = DispatchQueue(label: "callbacks")
         let numbers = Lock([Int]())
         let keep = Lock<CallbackGate<Int>?>(nil)

@@ -29,7 +29,7 @@ import Testing
         return users
     }
 
-    @Test mutating func aUserWithOneDoesNotWaitForOneWithAThousand() {
+    @Test mutating func `a user with one does not wait for one with a thousand`() {
         var due = DueQuestions()
         due.add(questions(1000, of: 4001) + questions(1, of: 4002) + questions(2, of: nil))
         let users = taken(&due)
@@ -39,7 +39,7 @@ import Testing
         #expect(due.isEmpty)
     }
 
-    @Test mutating func oneThatIsDueAlreadyKeepsItsPlaceAndOneThatIsDroppedIsNotEvaluated() {
+    @Test mutating func `one that is due already keeps its place and one that is dropped is not evaluated`() {
         var due = DueQuestions()
         let many = questions(4, of: 4001)
         due.add(many)
@@ -53,7 +53,7 @@ import Testing
         #expect(due.next() === many[1])
     }
 
-    @Test mutating func whatWaitsForThoseOfNowDoesNotWaitForThoseToCome() {
+    @Test mutating func `what waits for those of now does not wait for those to come`() {
         var due = DueQuestions()
         #expect(due.isPast(due.newest))
         due.add(questions(2, of: 4001))

@@ -31,14 +31,14 @@ struct InquiryTests {
 
     private static let newcomer = Interface(index: 3, name: "tun0", kind: .tunnel)
 
-    @Test func whatRestsOnNoLinkIsNeverOutdated() {
+    @Test func `what rests on no link is never outdated`() {
         for event in [.interfaceRemoved(index: 2), Self.renamed("wan"), .interfacePresent(Self.newcomer)] {
             #expect(!isOutdated(Self.target(), by: event))
             #expect(!isOutdated(Inquiry(network: .any, in: Self.network), by: event))
         }
     }
 
-    @Test func aNamedInterfaceIsLookedForWhereItCameWentOrChangedItsName() {
+    @Test func `a named interface is looked for where it came went or changed its name`() {
         #expect(isOutdated(Self.target(interface: "eth0"), by: .interfaceRemoved(index: 2)))
         #expect(isOutdated(Self.target(interface: "eth0"), by: Self.renamed("wan")))
         #expect(isOutdated(Self.target(interface: "wan"), by: Self.renamed("wan")))
@@ -48,7 +48,7 @@ struct InquiryTests {
     }
 
     /// After messages were lost it is not told which link changed.
-    @Test func aNamedInterfaceIsLookedForAmongAllAfterAReread() {
+    @Test func `a named interface is looked for among all after a reread`() {
         var snapshot = Self.network
         let inquiry = Self.target(interface: "eth0")
         let moved = Interface(index: 9, name: "eth0", kind: .wired)
@@ -56,7 +56,7 @@ struct InquiryTests {
         #expect(inquiry.isOutdated(by: change, in: snapshot))
     }
 
-    @Test func aNamedSourceCountsWhereItCanBeUsed() {
+    @Test func `a named source counts where it can be used`() {
         let away = KernelEvent.addressRemoved(InterfaceAddress(Self.own, prefixLength: 24), interfaceIndex: 2)
         #expect(isOutdated(Self.target(source: Self.own), by: away))
         var down = Self.wired
@@ -66,7 +66,7 @@ struct InquiryTests {
         #expect(!isOutdated(Self.target(source: Self.own), by: .interfacePresent(Self.newcomer)))
     }
 
-    @Test func aRequirementCountsWhereOtherInterfacesMeetIt() {
+    @Test func `a requirement counts where other interfaces meet it`() {
         let tunnels = Inquiry(network: .requires(.tunnel), in: Self.network)
         #expect(isOutdated(tunnels, by: .interfacePresent(Self.newcomer)))
         #expect(!isOutdated(tunnels, by: .interfaceRemoved(index: 2)))
@@ -76,7 +76,7 @@ struct InquiryTests {
     }
 
     /// A host with IPv6 for its own site alone tries a dual-stack server's IPv4 address first.
-    @Test func ofSeveralAddressesThePathIsToTheOneThatIsTriedFirst() {
+    @Test func `of several addresses the path is to the one that is tried first`() {
         let far6 = IPAddress(v6: 0x2001_0db8 << 96 | 9)
         let local6 = IPAddress(v6: 0xfd00 << 112 | 2)
         let global6 = IPAddress(v6: 0x2001_0db8 << 96 | 2)
@@ -92,7 +92,7 @@ struct InquiryTests {
     }
 
     /// What was not asked yet may be concerned by anything.
-    @Test func withoutAnAnswerEverythingConcerns() {
+    @Test func `without an answer everything concerns`() {
         let inquiry = Self.target()
         let scope = ChangeScope(KernelChange(.neighbours), in: Self.network)
         #expect(inquiry.isConcerned(by: scope))

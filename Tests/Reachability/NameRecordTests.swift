@@ -44,12 +44,12 @@ struct NameRecordTests {
     }
 
     @Test(arguments: [(5, 60), (60, 60), (300, 300), (86_400, 3600)])
-    func aNameIsAskedForAgainWhenItExpiresWithinAMinuteAndAnHour(ttl: Int, wait: Int) {
+    func `a name is asked for again when it expires within a minute and an hour`(ttl: Int, wait: Int) {
         let record = Record()
         #expect(round(record, [v4], ttl: .seconds(ttl), now: .seconds(1000)) == .seconds(1000 + wait))
     }
 
-    @Test func aNameThatStaysTheSameIsAskedForLessAndLessUntilItChanges() {
+    @Test func `a name that stays the same is asked for less and less until it changes`() {
         let record = Record()
         var now = Duration.zero
         var waits: [Duration] = []
@@ -67,14 +67,14 @@ struct NameRecordTests {
         #expect(round(record, [v4], ttl: .seconds(20), now: now) == now + .seconds(60))
     }
 
-    @Test func theShortestOfBothFamiliesCounts() {
+    @Test func `the shortest of both families counts`() {
         let record = Record()
         _ = record.take(.success(resolution(v4, expires: .seconds(400))), for: .v4)
         _ = record.take(.success(resolution(v6, expires: .seconds(200))), for: .v6)
         #expect(record.finishRound(now: .zero) == .seconds(200))
     }
 
-    @Test func anAnswerOfTheHostsFileIsNotAskedForAgain() {
+    @Test func `an answer of the hosts file is not asked for again`() {
         let record = Record()
         let entry = Resolution(addresses: [v4], expires: nil, source: .hostsFile)
         #expect(record.take(.success(entry), for: .v4))
@@ -83,7 +83,7 @@ struct NameRecordTests {
     }
 
     @Test(arguments: [(nil, 60), (10, 60), (300, 300), (86_400, 3600)])
-    func anAbsenceIsAskedForAgainWhenItsAuthoritySays(ttl: Int?, wait: Int) {
+    func `an absence is asked for again when its authority says`(ttl: Int?, wait: Int) {
         let record = Record()
         let error = ResolutionError(.noSuchName, "no such name", expires: ttl.map { .seconds($0) })
         #expect(!record.take(.failure(error), for: .v4))
@@ -93,7 +93,7 @@ struct NameRecordTests {
         #expect(record.finishRound(now: .zero) == max(.seconds(wait), .seconds(120)))
     }
 
-    @Test func silenceIsAskedIntoAgainSoonThenLess() {
+    @Test func `silence is asked into again soon then less`() {
         let record = Record()
         _ = record.take(.failure(silence), for: .v4)
         _ = record.take(.failure(noAddress), for: .v6)
@@ -104,7 +104,7 @@ struct NameRecordTests {
         #expect(record.finishRound(now: .zero) == .seconds(1))
     }
 
-    @Test func whatIsNoNameIsNeverAskedForAgain() {
+    @Test func `what is no name is never asked for again`() {
         let record = Record()
         let error = ResolutionError(.malformed, "no name")
         _ = record.take(.failure(error), for: .v4)
@@ -112,7 +112,7 @@ struct NameRecordTests {
         #expect(record.finishRound(now: .zero) == nil)
     }
 
-    @Test func oneFamilyIsEnoughAndTheOtherIsAddedWhenItComes() throws {
+    @Test func `one family is enough and the other is added when it comes`() throws {
         let record = Record()
         #expect(record.take(.success(resolution(v4)), for: .v4))
         #expect(record.answer == .success(resolution(v4)))
@@ -121,7 +121,7 @@ struct NameRecordTests {
         #expect(!record.take(.success(resolution(v6, expires: .seconds(90))), for: .v6))
     }
 
-    @Test func addressesOutliveSilenceAndNotTheirName() {
+    @Test func `addresses outlive silence and not their name`() {
         let record = Record()
         _ = record.take(.success(resolution(v4)), for: .v4)
         _ = record.take(.success(resolution(v6)), for: .v6)
@@ -134,7 +134,7 @@ struct NameRecordTests {
         #expect(record.answer == .failure(noAddress))
     }
 
-    @Test func oneFamilyThatFailedForNowIsNoReasonToHurry() {
+    @Test func `one family that failed for now is no reason to hurry`() {
         let record = Record()
         _ = record.take(.success(resolution(v4, expires: .seconds(300))), for: .v4)
         _ = record.take(.failure(silence), for: .v6)

@@ -15,7 +15,7 @@ private final class Health {
 }
 
 struct NameServerHealthTests {
-    @Test func theFirstSilenceIsNewsAndTheFirstAnswerAfterIt() {
+    @Test func `the first silence is news and the first answer after it`() {
         let health = Health()
         #expect(health.isAnswering)
         #expect(!health.answered())
@@ -28,7 +28,7 @@ struct NameServerHealthTests {
         #expect(health.silent().isNews)
     }
 
-    @Test func theQuestionsOfOurOwnEnd() {
+    @Test func `the questions of our own end`() {
         let health = Health()
         let waits = (0..<12).compactMap { _ in health.silent().recheck }
         #expect(waits == [1, 2, 4, 8, 16, 32, 64, 128, 256].map { .seconds($0) })

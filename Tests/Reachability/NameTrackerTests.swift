@@ -72,7 +72,7 @@ struct NameTrackerTests {
         var isLeft = false
     }
 
-    @Test func thatNobodyCouldAskIsNoAnswerForSomebodyWhoCan() async throws {
+    @Test func `that nobody could ask is no answer for somebody who can`() async throws {
         let (server, v4) = (NameServerStub { [v4] _ in .addresses([v4], ttl: 60) }, v4)
         let budget = Budget()
         let fixture = try Fixture(server, mayAsk: { budget.isLeft })
@@ -86,7 +86,7 @@ struct NameTrackerTests {
         #expect(server.asked.count == 2)
     }
 
-    @Test func aFamilyThatComesSoonAfterTheOtherIsToldWithIt() async throws {
+    @Test func `a family that comes soon after the other is told with it`() async throws {
         let server = NameServerStub { [v4, v6] in
             $0.isForV4 ? .addresses([v4], ttl: 60) : .held(.addresses([v6], ttl: 60))
         }
@@ -96,7 +96,7 @@ struct NameTrackerTests {
         expect(await fixture.next(), is: [v6, v4])
     }
 
-    @Test func oneFamilyThatIsLateIsNotWaitedForAndIsAddedLater() async throws {
+    @Test func `one family that is late is not waited for and is added later`() async throws {
         let server = NameServerStub { [v4, v6] in
             $0.isForV4 ? .addresses([v4], ttl: 60) : .held(.addresses([v6], ttl: 60))
         }
@@ -106,7 +106,7 @@ struct NameTrackerTests {
         expect(await fixture.next(), is: [v6, v4])
     }
 
-    @Test func addressesThatExpireAreAskedForAgain() async throws {
+    @Test func `addresses that expire are asked for again`() async throws {
         let rounds = Lock(UInt32(0))
         let server = NameServerStub { question in
             guard question.isForV4 else { return .empty }
@@ -122,7 +122,7 @@ struct NameTrackerTests {
         }
     }
 
-    @Test func aNameThatNobodyWatchesIsNotAskedForAgain() async throws {
+    @Test func `a name that nobody watches is not asked for again`() async throws {
         let server = NameServerStub { [v4] in $0.isForV4 ? .addresses([v4], ttl: 0) : .empty }
         let fixture = try Fixture(server, record: NameRecord(shortest: .milliseconds(1)))
         _ = await fixture.next()
@@ -136,7 +136,7 @@ struct NameTrackerTests {
         #expect(others().allSatisfy { $0 == "other.example.com" }, "\(others())")
     }
 
-    @Test func whatADialIsToldIsTakenDown() async throws {
+    @Test func `what a dial is told is taken down`() async throws {
         let answers = Lock([v4])
         let server = NameServerStub { question in
             question.isForV4 ? .addresses(answers.withLock { $0 }, ttl: 600) : .empty
@@ -149,7 +149,7 @@ struct NameTrackerTests {
         expect(await fixture.next(), is: [moved])
     }
 
-    @Test func theHostsFileConcernsTheNamesInIt() async throws {
+    @Test func `the hosts file concerns the names in it`() async throws {
         let server = NameServerStub { [v4] in $0.isForV4 ? .addresses([v4], ttl: 600) : .empty }
         let fixture = try Fixture(server)
         expect(await fixture.next(), is: [v4])
@@ -162,7 +162,7 @@ struct NameTrackerTests {
         expect(await fixture.next(), is: [v4])
     }
 
-    @Test func aNameThatCeasesToExistHasNoAddressAnyMore() async throws {
+    @Test func `a name that ceases to exist has no address any more`() async throws {
         let exists = Lock(true)
         let server = NameServerStub { [v4] question in
             guard exists.withLock({ $0 }) else { return .code(3) }

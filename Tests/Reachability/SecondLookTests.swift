@@ -15,7 +15,7 @@ struct SecondLookTests {
         return change
     }
 
-    @Test func aForetoldChangeIsLookedAtAfterEachDelay() async {
+    @Test func `a foretold change is looked at after each delay`() async {
         let start = BootClock.now()
         let looks = await looks(2) { $0.follow(Self.change(to: 1)) }
         #expect(looks.map(\.change.routes) == [Self.change(to: 1).routes, Self.change(to: 1).routes])
@@ -24,7 +24,7 @@ struct SecondLookTests {
         for (look, delay) in zip(looks, SecondLook.delays) { #expect(look.time >= start + delay) }
     }
 
-    @Test func anotherChangeIsLookedAtOnlyIfForetold() async {
+    @Test func `another change is looked at only if foretold`() async {
         let looks = await looks(1) {
             $0.follow(Self.change(to: 1, isForetold: false))
             $0.follow(Self.change(to: 2))
@@ -33,7 +33,7 @@ struct SecondLookTests {
     }
 
     /// What comes while one waits is not looked at before its own time.
-    @Test func aChangeThatComesLaterHasItsFullDelay() async {
+    @Test func `a change that comes later has its full delay`() async {
         var second = Duration.zero
         let looks = await looks(4) { looker in
             let start = BootClock.now()

@@ -30,7 +30,7 @@ struct DNSMessageTests {
 
     private let asked: [UInt8] = [0xC0, 12]
 
-    @Test func addressesCountOnlyForTheNameThatWasAskedFor() throws {
+    @Test func `addresses count only for the name that was asked for`() throws {
         let bytes = message([
             record(asked, 1, [0, 0, 0, 60], [192, 0, 2, 1]),
             record(name("evil.example.net"), 1, [0, 0, 0, 5], [192, 0, 2, 2]),
@@ -43,7 +43,7 @@ struct DNSMessageTests {
         #expect(found.records(of: .a).timeToLive == 30)
     }
 
-    @Test func ofAThousandRecordsTheFirstAreRead() throws {
+    @Test func `of a thousand records the first are read`() throws {
         let header: [UInt8] = [0, 1, 0x81, 0x80, 0, 1, 0x10, 0, 0, 1, 0, 0]
         let records = (0..<4096).map { record(asked, 1, [0, 0, 0, 60], [192, 0, UInt8($0 / 256), UInt8($0 % 256)]) }
         // Cut off in the middle: what is not read is not looked at either.
@@ -54,7 +54,7 @@ struct DNSMessageTests {
         #expect(found.negativeTimeToLive == nil)
     }
 
-    @Test func pointersThatLeadToPointersAloneAreNotFollowedForEver() {
+    @Test func `pointers that lead to pointers alone are not followed for ever`() {
         for (steps, isRead) in [(100, true), (127, false), (8000, false)] {
             var bytes: [UInt8] = [0, 1, 0x81, 0x80, 0, 1, 0, 2, 0, 0, 0, 0] + name("www.example.com") + [0, 1, 0, 1]
             // A record whose data nobody reads: pointers, each to the one before it, the first to the asked name.
@@ -70,7 +70,7 @@ struct DNSMessageTests {
         }
     }
 
-    @Test func aliasesAreFollowedInWhateverOrderTheyStandAndALoopEnds() throws {
+    @Test func `aliases are followed in whatever order they stand and a loop ends`() throws {
         let bytes = message([
             record(name("c.example"), 1, [0, 0, 0, 60], [192, 0, 2, 1]),
             record(name("b.example"), 5, [0, 0, 0, 20], name("c.example")),
@@ -86,7 +86,7 @@ struct DNSMessageTests {
     }
 
     @Test(arguments: [(DNSMessage.longestChain, 1), (DNSMessage.longestChain + 1, 0)])
-    func aChainOfAliasesIsFollowedSoFar(length: Int, found: Int) throws {
+    func `a chain of aliases is followed so far`(length: Int, found: Int) throws {
         let links = (1...length).map { number in
             record(number == 1 ? asked : name("a\(number)"), 5, [0, 0, 0, 60], name("a\(number + 1)"))
         }
@@ -94,12 +94,12 @@ struct DNSMessageTests {
         #expect(try #require(DNSMessage(message(links + [address]))).addresses.count == found)
     }
 
-    @Test func aTimeToLiveWithTheTopBitSetIsNone() throws {
+    @Test func `a time to live with the top bit set is none`() throws {
         let bytes = message([record(asked, 1, [0x80, 0, 0, 60], [192, 0, 2, 1])])
         #expect(try #require(DNSMessage(bytes)).records(of: .a).timeToLive == 0)
     }
 
-    @Test func anAbsenceHoldsNoLongerThanTheAliasThatLeadsToIt() throws {
+    @Test func `an absence holds no longer than the alias that leads to it`() throws {
         let figures: [UInt8] = Array(repeating: 0, count: 16) + [0, 0, 0, 90]
         let authority = record(name("example"), 6, [0, 0, 1, 0], name("ns.example") + name("me.example") + figures)
         #expect(try #require(DNSMessage(message([], authorities: [authority]))).negativeTimeToLive == 90)
@@ -111,11 +111,11 @@ struct DNSMessageTests {
     @Test(arguments: [
         // A pointer to itself, one to the front and back, one beyond the end; a label of a reserved kind.
         [0xC0, 33], [0xC0, 35, 0xC0, 33], [0xC0, 255], [0x40, 0], [0x80, 0],
-    ]) func anOwnerThatIsNoNameMakesNoMessage(owner: [UInt8]) {
+    ]) func `an owner that is no name makes no message`(owner: [UInt8]) {
         #expect(DNSMessage(message([record(owner, 1, [0, 0, 0, 60], [192, 0, 2, 1])])) == nil)
     }
 
-    @Test func aServiceIsReadWithTheSpellingOfItsTargetAndPointersInIt() throws {
+    @Test func `a service is read with the spelling of its target and pointers in it`() throws {
         let bytes = message([
             // "example.com" stands at 16; the pointer is one that RFC 2782 forbids, and servers send.
             record(asked, 33, [0, 0, 0, 60], [0, 1, 0, 2, 19, 196] + [3, 83, 105, 80, 0xC0, 16]),
@@ -132,7 +132,7 @@ struct DNSMessageTests {
         #expect(found.timeToLive == 30)
     }
 
-    @Test func aRuleIsReadWithAllItsFields() throws {
+    @Test func `a rule is read with all its fields`() throws {
         let strings: [UInt8] = [1, 117, 7] + Array("E2U+sip".utf8) + [4] + Array("!é!".utf8)
         let bytes = message([
             record(asked, 35, [0, 0, 0, 60], [0, 100, 0, 50] + strings + [0]),
@@ -160,7 +160,7 @@ struct DNSMessageTests {
             (35, [0, 1, 0, 2, 0, 0, 200, 0]), (35, [0, 1, 0, 2, 0, 0, 0]), (35, [0, 1, 0, 2, 0, 0, 0, 0, 0]),
             (35, [0, 1, 0, 2]),
         ] as [(UInt8, [UInt8])])
-    func aRecordThatIsNotWhatItsTypeDemandsMakesNoMessage(type: UInt8, data: [UInt8]) {
+    func `a record that is not what its type demands makes no message`(type: UInt8, data: [UInt8]) {
         let fine = record(asked, 1, [0, 0, 0, 60], [192, 0, 2, 1])
         let other = record(asked, type, [0, 0, 0, 60], data)
         #expect(DNSMessage(message([fine, other])) == nil)
@@ -168,7 +168,7 @@ struct DNSMessageTests {
     }
 
     @Test(arguments: ["a.b", "a\\b", "a b", "a\0b", "a\nb", "a\u{7F}b"])
-    func aNameThatTextWouldMakeAnotherIsPassedOver(label: String) throws {
+    func `a name that text would make another is passed over`(label: String) throws {
         let target = [UInt8(label.utf8.count)] + Array(label.utf8) + [0]
         let bytes = message([
             record(asked, 33, [0, 0, 0, 60], [0, 1, 0, 2, 0, 3] + target),
@@ -182,7 +182,7 @@ struct DNSMessageTests {
         #expect(found.records(of: .naptr).contents.isEmpty)
     }
 
-    @Test func whateverIsCutOffOrGarbledIsReadWithoutHarm() {
+    @Test func `whatever is cut off or garbled is read without harm`() {
         let figures: [UInt8] = Array(repeating: 0, count: 16) + [0, 0, 0, 90]
         let whole = message(
             [

@@ -24,7 +24,7 @@ struct FailureTests {
         var entries: [Resolver.Evidence] = []
     }
 
-    @Test func aNameThatDoesNotExistIsToldFromOneThatHasNoAddress() async throws {
+    @Test func `a name that does not exist is told from one that has no address`() async throws {
         let server = NameServerStub { $0.name == "nobody.example.com" ? .code(3) : .empty }
         try await withResolver(asking: server) { resolver, _ in
             let evidence = evidence(of: resolver)
@@ -38,7 +38,7 @@ struct FailureTests {
     }
 
     @Test(arguments: [(UInt32(600), UInt32(30)), (30, 600)])
-    func theAbsenceOfANameHoldsAsLongAsItsAuthoritySays(ttl: UInt32, minimum: UInt32) async throws {
+    func `the absence of a name holds as long as its authority says`(ttl: UInt32, minimum: UInt32) async throws {
         let server = NameServerStub { .negative($0.isForV4 ? 3 : 0, ttl: ttl, minimum: minimum) }
         try await withResolver(asking: server) { resolver, _ in
             for family in [IPAddress.Family.v4, .v6] {
@@ -51,7 +51,8 @@ struct FailureTests {
         }
     }
 
-    @Test(arguments: [UInt8(2), 4, 5]) func aServerThatCannotAnswerIsThereAndNoHelp(code: UInt8) async throws {
+    @Test(arguments: [UInt8(2), 4, 5]) func `a server that cannot answer is there and no help`(code: UInt8) async throws
+    {
         let server = NameServerStub { _ in .code(code) }
         try await withResolver(asking: server) { resolver, _ in
             let evidence = evidence(of: resolver)
@@ -62,14 +63,16 @@ struct FailureTests {
         }
     }
 
-    @Test(arguments: [UInt16(1), 28]) func oneFamilyThatFailedForNowLeavesHope(type: UInt16) async throws {
+    @Test(arguments: [UInt16(1), 28]) func `one family that failed for now leaves hope`(type: UInt16) async throws {
         let server = NameServerStub { $0.type == type ? .code(2) : .code(3) }
         try await withResolver(asking: server) { resolver, _ in
             expect(await resolver.resolve("sip.example.com").error?.kind, is: .serverFailure)
         }
     }
 
-    @Test(arguments: [UInt16(1), 28]) func oneFamilyThatFailsDoesNotTakeTheOtherAlong(type: UInt16) async throws {
+    @Test(arguments: [UInt16(1), 28]) func `one family that fails does not take the other along`(type: UInt16)
+        async throws
+    {
         let server = NameServerStub { question in
             question.type == type ? .code(2) : .addresses([question.isForV4 ? v4 : v6], ttl: 60)
         }
@@ -82,7 +85,7 @@ struct FailureTests {
 
     /// Each question is refused at once, by the kernel (ICMP); only then does c-ares not wait for its first time-out,
     /// which is told by its text.
-    @Test func aPortThatNobodyListensOnIsNoAnswerAtOnce() async throws {
+    @Test func `a port that nobody listens on is no answer at once`() async throws {
         // Of an address that no other test's server has: its port is free for anybody once it stopped.
         let server = NameServerStub("127.0.0.9") { _ in .silence }
         server.stop()
@@ -96,7 +99,7 @@ struct FailureTests {
         }
     }
 
-    @Test func aSingleServerThatIsSilentIsGivenUpAfterThreeRounds() async throws {
+    @Test func `a single server that is silent is given up after three rounds`() async throws {
         let server = NameServerStub { _ in .silence }
         try await withResolver(asking: server) { resolver, _ in
             let evidence = evidence(of: resolver)
@@ -107,7 +110,7 @@ struct FailureTests {
         }
     }
 
-    @Test func aServerThatSwallowsOneFamilyIsNotSilent() async throws {
+    @Test func `a server that swallows one family is not silent`() async throws {
         let server = NameServerStub { $0.isForV4 ? .addresses([v4], ttl: 60) : .silence }
         try await withResolver(asking: server) { resolver, _ in
             let evidence = evidence(of: resolver)
@@ -120,7 +123,7 @@ struct FailureTests {
         }
     }
 
-    @Test func threeServersThatAreSilentAreGivenUpAtTheLimit() async throws {
+    @Test func `three servers that are silent are given up at the limit`() async throws {
         let server = NameServerStub { _ in .silence }
         let others = ["127.0.0.2", "127.0.0.3"].map { NameServerStub($0, port: server.port) { _ in .silence } }
         try await withResolver(asking: server, "nameserver 127.0.0.2\nnameserver 127.0.0.3") { resolver, _ in
@@ -133,7 +136,7 @@ struct FailureTests {
     }
 
     @Test(arguments: ["", "a..example", "nul\0.example", String(repeating: "long", count: 20) + ".example"])
-    func whatIsNoNameIsMalformed(name: String) async throws {
+    func `what is no name is malformed`(name: String) async throws {
         let server = NameServerStub { _ in .addresses([v4], ttl: 60) }
         try await withResolver(asking: server, "search corp.example") { resolver, _ in
             let evidence = evidence(of: resolver)

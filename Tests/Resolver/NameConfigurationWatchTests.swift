@@ -77,7 +77,9 @@ struct NameConfigurationWatchTests {
         _ = await witness.next()
     }
 
-    @Test(arguments: [true, false]) func aFileReplacedOrWrittenInPlaceIsReadAgain(atomically: Bool) async throws {
+    @Test(arguments: [true, false]) func `a file replaced or written in place is read again`(atomically: Bool)
+        async throws
+    {
         let fixture = try Fixture()
         try fixture.write("192.0.2.1")
         fixture.start()
@@ -87,7 +89,7 @@ struct NameConfigurationWatchTests {
         #expect(fixture.now == ["192.0.2.2"])
     }
 
-    @Test func aFileThatIsCreatedLaterIsReadOnceItIsWritten() async throws {
+    @Test func `a file that is created later is read once it is written`() async throws {
         let fixture = try Fixture()
         fixture.start()
         #expect(fixture.now == [])
@@ -95,7 +97,7 @@ struct NameConfigurationWatchTests {
         expect(await fixture.next(), is: ["192.0.2.1"])
     }
 
-    @Test func aFileThatGoesLeavesNoServers() async throws {
+    @Test func `a file that goes leaves no servers`() async throws {
         let fixture = try Fixture()
         try fixture.write("192.0.2.1")
         fixture.start()
@@ -103,7 +105,7 @@ struct NameConfigurationWatchTests {
         expect(await fixture.next(), is: [])
     }
 
-    @Test func aChangeThatLeavesTheMeaningAsItIsIsNotTold() async throws {
+    @Test func `a change that leaves the meaning as it is is not told`() async throws {
         let fixture = try Fixture()
         try fixture.write("192.0.2.1")
         fixture.start()
@@ -115,7 +117,7 @@ struct NameConfigurationWatchTests {
         expect(await fixture.next(), is: ["192.0.2.2"])
     }
 
-    @Test func whatElseChangesTheAnswersIsToldApart() async throws {
+    @Test func `what else changes the answers is told apart`() async throws {
         let fixture = try Fixture()
         try fixture.write("192.0.2.1")
         fixture.start()
@@ -133,7 +135,7 @@ struct NameConfigurationWatchTests {
         expect(try #require(await fixture.nextChange())) { $0 == (.hosts, ["192.0.2.2"]) }
     }
 
-    @Test func aRefreshTellsWhatDiffersAndNothingElse() async throws {
+    @Test func `a refresh tells what differs and nothing else`() async throws {
         let fixture = try Fixture()
         try fixture.write("192.0.2.1")
         fixture.start()
@@ -148,7 +150,7 @@ struct NameConfigurationWatchTests {
         expect(await fixture.next(), is: ["192.0.2.3"])
     }
 
-    @Test func aLinkIsFollowedToItsTargetAndToItsNext() async throws {
+    @Test func `a link is followed to its target and to its next`() async throws {
         let fixture = try Fixture()
         for manager in ["one", "two"] {
             try FileManager.default.createDirectory(
@@ -172,7 +174,7 @@ struct NameConfigurationWatchTests {
         expect(await fixture.next(), is: ["192.0.2.23"])
     }
 
-    @Test func aTargetWhoseDirectoryDoesNotExistYetIsFoundWhenItComes() async throws {
+    @Test func `a target whose directory does not exist yet is found when it comes`() async throws {
         let fixture = try Fixture()
         fixture.link("resolv.conf", to: "run/manager/stub.conf")
         fixture.start()
@@ -183,7 +185,7 @@ struct NameConfigurationWatchTests {
         expect(await fixture.next(), is: ["192.0.2.1"])
     }
 
-    @Test func aLoopOfLinksHasNoServers() throws {
+    @Test func `a loop of links has no servers`() throws {
         let fixture = try Fixture()
         fixture.link("resolv.conf", to: "other.conf")
         fixture.link("other.conf", to: "resolv.conf")
@@ -191,7 +193,7 @@ struct NameConfigurationWatchTests {
         #expect(fixture.now == [])
     }
 
-    @Test func afterCancelNothingIsTold() async throws {
+    @Test func `after cancel nothing is told`() async throws {
         let fixture = try Fixture()
         try fixture.write("192.0.2.1")
         fixture.start()

@@ -15,7 +15,7 @@ struct NameServersTests {
         (" nameserver 192.0.2.1\nnameservers 192.0.2.2\nnameserver\nnameserver example.com\nnameserver %\n", []),
         ("", []),
     ])
-    func theServersOfAConfiguration(text: String, servers: [String]) {
+    func `the servers of a configuration`(text: String, servers: [String]) {
         let found = nameServers(inConfiguration: text).map { server in
             "\(server.address)" + (server.interface.map { " on \($0)" } ?? "")
         }

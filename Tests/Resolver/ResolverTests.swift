@@ -11,7 +11,7 @@ import Testing
 @AgentQueue
 @Suite(.timeLimit(.minutes(2)))
 struct ResolverTests {
-    @Test func bothFamiliesAreAskedAndMergedInTheOrderOfTheCall() async throws {
+    @Test func `both families are asked and merged in the order of the call`() async throws {
         let server = NameServerStub { .addresses([$0.type == 1 ? v4 : v6], ttl: $0.type == 1 ? 300 : 60) }
         try await withResolver(asking: server) { resolver, _ in
             let before = BootClock.now()
@@ -24,7 +24,7 @@ struct ResolverTests {
         }
     }
 
-    @Test func anAliasThatExpiresFirstTakesItsAddressesAlong() async throws {
+    @Test func `an alias that expires first takes its addresses along`() async throws {
         let server = NameServerStub { _ in
             .aliases([("www.example.com", 600), ("edge.example.net", 5), ("host.example.net", 60)], [v4], ttl: 300)
         }
@@ -35,7 +35,7 @@ struct ResolverTests {
         }
     }
 
-    @Test func eachFamilyIsAnsweredWhenItComesAndNotLater() async throws {
+    @Test func `each family is answered when it comes and not later`() async throws {
         let server = NameServerStub { $0.type == 1 ? .addresses([v4], ttl: 60) : .silence }
         try await withResolver(asking: server) { resolver, _ in
             let answers = AsyncStream<(IPAddress.Family, Answer)>.makeStream()
@@ -48,7 +48,7 @@ struct ResolverTests {
         }
     }
 
-    @Test func aServerThatSwallowsOneFamilyDoesNotTakeTheOtherWithIt() async throws {
+    @Test func `a server that swallows one family does not take the other with it`() async throws {
         let server = NameServerStub { $0.type == 1 ? .addresses([v4], ttl: 60) : .silence }
         try await withResolver(asking: server) { resolver, _ in
             let answer = try await resolver.resolve("sip.example.com").get()
@@ -56,14 +56,14 @@ struct ResolverTests {
         }
     }
 
-    @Test func oneFamilyWithoutAddressesIsNoFailure() async throws {
+    @Test func `one family without addresses is no failure`() async throws {
         let server = NameServerStub { $0.type == 1 ? .addresses([v4], ttl: 60) : .empty }
         try await withResolver(asking: server) { resolver, _ in
             expect(await resolver.resolve("v4.example.com").addresses, is: [v4])
         }
     }
 
-    @Test func theNextServerIsAskedWhenTheFirstIsSilent() async throws {
+    @Test func `the next server is asked when the first is silent`() async throws {
         let silent = NameServerStub { _ in .silence }
         let second = NameServerStub("127.0.0.2", port: silent.port) { _ in .addresses([v4], ttl: 60) }
         let configuration = Configuration("nameserver 127.0.0.1\nnameserver 127.0.0.2\n")
@@ -73,7 +73,7 @@ struct ResolverTests {
         #expect(silent.asked.count == 1 && second.asked.count == 1)
     }
 
-    @Test func searchDomainsCompleteAShortName() async throws {
+    @Test func `search domains complete a short name`() async throws {
         let server = NameServerStub { $0.name == "pbx.corp.example" ? .addresses([v4], ttl: 60) : .code(3) }
         try await withResolver(asking: server, "search lab.example corp.example") { resolver, _ in
             expect(await resolver.resolve("pbx", [.v4]).addresses, is: [v4])
@@ -81,7 +81,9 @@ struct ResolverTests {
         }
     }
 
-    @Test(arguments: ["sip.example.com.", "pbx."]) func aFinalDotKeepsTheSearchDomainsOut(name: String) async throws {
+    @Test(arguments: ["sip.example.com.", "pbx."]) func `a final dot keeps the search domains out`(name: String)
+        async throws
+    {
         let server = NameServerStub { _ in .code(3) }
         try await withResolver(asking: server, "search corp.example\noptions ndots:3") { resolver, _ in
             _ = await resolver.resolve(name, [.v4])
@@ -90,7 +92,7 @@ struct ResolverTests {
     }
 
     @Test(arguments: ["printer.local", "xn--bcher-kva.example", "b\u{FC}cher.example", "_sip._tcp.example.com"])
-    func aNameIsAskedForAsItIsGiven(name: String) async throws {
+    func `a name is asked for as it is given`(name: String) async throws {
         let server = NameServerStub { _ in .addresses([v4], ttl: 60) }
         try await withResolver(asking: server, "search corp.example") { resolver, _ in
             expect(await resolver.resolve(name, [.v4]).addresses, is: [v4])
@@ -98,7 +100,7 @@ struct ResolverTests {
         }
     }
 
-    @Test func aTruncatedAnswerIsFetchedOverTCP() async throws {
+    @Test func `a truncated answer is fetched over TCP`() async throws {
         // More than the 512 bytes that a datagram holds.
         let many = (0..<60).map { IPAddress(v4: 0xC633_6400 + $0) }
         let server = NameServerStub { _ in .truncated(.addresses(many, ttl: 60)) }
@@ -108,7 +110,7 @@ struct ResolverTests {
         }
     }
 
-    @Test func aChangedConfigurationIsReadBeforeTheNextQuestion() async throws {
+    @Test func `a changed configuration is read before the next question`() async throws {
         let former = NameServerStub { _ in .silence }
         let present = NameServerStub("127.0.0.2", port: former.port) { _ in .addresses([v4], ttl: 60) }
         let configuration = Configuration("nameserver 127.0.0.1\n")
@@ -123,7 +125,7 @@ struct ResolverTests {
         #expect(Set(present.questions.map(\.name)) == ["first.example.com", "second.example.com"])
     }
 
-    @Test func aChangedNetworkRepeatsTheQuestionsThatAreUnderWay() async throws {
+    @Test func `a changed network repeats the questions that are under way`() async throws {
         let server = NameServerStub { $0.name == "end.example.com" ? .empty : .silence }
         try await withResolver(asking: server) { resolver, _ in
             let query = resolver.resolve("sip.example.com", [.v4]) { _ in }
@@ -135,7 +137,7 @@ struct ResolverTests {
         }
     }
 
-    @Test func aCancelledQueryCallsNobody() async throws {
+    @Test func `a cancelled query calls nobody`() async throws {
         let server = NameServerStub { _ in .addresses([v4], ttl: 60) }
         try await withResolver(asking: server) { resolver, _ in
             var calls = 0
@@ -147,7 +149,7 @@ struct ResolverTests {
         }
     }
 
-    @Test func aHandlerMayAskAgainAndCancelTheOthers() async throws {
+    @Test func `a handler may ask again and cancel the others`() async throws {
         let server = NameServerStub { _ in .addresses([v4], ttl: 60) }
         try await withResolver(asking: server) { resolver, _ in
             let answer: Answer = await withCheckedContinuation { continuation in
@@ -162,7 +164,7 @@ struct ResolverTests {
         }
     }
 
-    @Test func anIdleResolverHoldsNoSocket() async throws {
+    @Test func `an idle resolver holds no socket`() async throws {
         let server = NameServerStub { _ in .addresses([v4], ttl: 60) }
         try await withResolver(asking: server) { resolver, _ in
             _ = await resolver.resolve("sip.example.com", [.v4])

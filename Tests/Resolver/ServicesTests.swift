@@ -46,7 +46,7 @@ struct ServicesTests {
         hosts.map { .service($0.priority, $0.weight, $0.port, $0.target) }
     }
 
-    @Test func theHostsOfAServiceComeInTheOrderOfTheAnswer() async throws {
+    @Test func `the hosts of a service come in the order of the answer`() async throws {
         let server = NameServerStub { [hosts] _ in .records(records(hosts)) }
         try await withResolver(asking: server) { resolver, _ in
             var evidence: [Resolver.Evidence] = []
@@ -59,7 +59,7 @@ struct ServicesTests {
         }
     }
 
-    @Test func ofAServiceOnAThousandHostsTheFirstAreKept() async throws {
+    @Test func `of a service on a thousand hosts the first are kept`() async throws {
         let many = (1...200).map { ServiceLocation(priority: 1, weight: 1, port: UInt16($0), target: "h") }
         let server = NameServerStub { _ in .truncated(.records(records(many))) }
         try await withResolver(asking: server) { resolver, _ in
@@ -69,7 +69,7 @@ struct ServicesTests {
         }
     }
 
-    @Test func ofANameWithAThousandAddressesEightOfEachFamilyAreKept() async throws {
+    @Test func `of a name with a thousand addresses eight of each family are kept`() async throws {
         let many = (0..<200).map { IPAddress(v4: 0xC000_0200 + UInt32($0)) }
         let server = NameServerStub { question in
             .truncated(
@@ -86,7 +86,7 @@ struct ServicesTests {
         }
     }
 
-    @Test func theRulesOfADomainAreReadWithAllTheirFields() async throws {
+    @Test func `the rules of a domain are read with all their fields`() async throws {
         let server = NameServerStub { _ in
             .records([
                 .rule(50, 50, "s", "SIPS+D2T", "", "_sips._tcp.example.com"),
@@ -106,7 +106,7 @@ struct ServicesTests {
         }
     }
 
-    @Test func aServiceThatIsNotOfferedHasTheRootForAHost() async throws {
+    @Test func `a service that is not offered has the root for a host`() async throws {
         let server = NameServerStub { _ in .records([.service(0, 0, 0, ".")]) }
         try await withResolver(asking: server) { resolver, _ in
             let locations = try await resolver.services(of: service).get()
@@ -114,7 +114,7 @@ struct ServicesTests {
         }
     }
 
-    @Test func theHostsBehindAnAliasCountAndThoseOfOtherNamesDoNot() async throws {
+    @Test func `the hosts behind an alias count and those of other names do not`() async throws {
         let server = NameServerStub { _ in
             .records([
                 .alias("_sip._tcp.hosting.example"),
@@ -129,7 +129,7 @@ struct ServicesTests {
     }
 
     @Test(arguments: ["_sip._tcp.example.com", "_sip._tcp.example.com.", "_sip"])
-    func theNameIsCompleteAndNotLookedForInAFile(name: String) async throws {
+    func `the name is complete and not looked for in a file`(name: String) async throws {
         let server = NameServerStub { _ in .code(3) }
         try await withResolver(asking: server, "search corp.example\noptions ndots:5") { resolver, configuration in
             configuration.writeHosts("192.0.2.9 \(name) _sip._tcp.example.com\n")
@@ -143,7 +143,7 @@ struct ServicesTests {
         }
     }
 
-    @Test func withoutDNSThereIsNoAnswer() async throws {
+    @Test func `without DNS there is no answer`() async throws {
         let server = NameServerStub { [hosts] _ in .records(records(hosts)) }
         try await withResolver(asking: server) { resolver, configuration in
             configuration.writeNsswitch("hosts: files\n")
@@ -154,7 +154,7 @@ struct ServicesTests {
         }
     }
 
-    @Test func localhostOffersNothingAndNoServerIsAskedForIt() async throws {
+    @Test func `localhost offers nothing and no server is asked for it`() async throws {
         let server = NameServerStub { [hosts] _ in .records(records(hosts)) }
         try await withResolver(asking: server) { resolver, _ in
             let error = ResolutionError(.noRecord, "localhost has addresses only")
@@ -169,7 +169,7 @@ struct ServicesTests {
         .records([NameServerStub.Record(1, [198, 51, 100, 7])]),
         .records([.rule(1, 1, "s", "SIP+D2T", "", "_sip._tcp.example.com")]),
     ])
-    func aNameWithoutSuchARecordIsFinallyWithoutIt(reply: NameServerStub.Reply) async throws {
+    func `a name without such a record is finally without it`(reply: NameServerStub.Reply) async throws {
         let server = NameServerStub { _ in reply }
         try await withResolver(asking: server) { resolver, _ in
             var evidence: [Resolver.Evidence] = []
@@ -181,7 +181,7 @@ struct ServicesTests {
         }
     }
 
-    @Test func anAbsenceHoldsAsLongAsItsAuthoritySays() async throws {
+    @Test func `an absence holds as long as its authority says`() async throws {
         let server = NameServerStub { .negative($0.type == 33 ? 3 : 0, ttl: 600, minimum: 30) }
         try await withResolver(asking: server) { resolver, _ in
             let before = BootClock.now()
@@ -196,7 +196,7 @@ struct ServicesTests {
         }
     }
 
-    @Test(arguments: [UInt8(2), 4, 5]) func aServerThatCannotAnswerLeavesHope(code: UInt8) async throws {
+    @Test(arguments: [UInt8(2), 4, 5]) func `a server that cannot answer leaves hope`(code: UInt8) async throws {
         let server = NameServerStub { _ in .code(code) }
         try await withResolver(asking: server) { resolver, _ in
             resolver.onEvidence = { evidence, _ in Issue.record("a refusal shows \(evidence)") }
@@ -205,7 +205,7 @@ struct ServicesTests {
         }
     }
 
-    @Test func aMalformedRecordIsNoAnswerEvenBesideGoodOnes() async throws {
+    @Test func `a malformed record is no answer even beside good ones`() async throws {
         let server = NameServerStub { [hosts] _ in
             .records(records(hosts) + [NameServerStub.Record(33, [0, 1, 0, 2, 0, 3, 9, 98])])
         }
@@ -215,7 +215,7 @@ struct ServicesTests {
         }
     }
 
-    @Test func aServerThatIsSilentIsGivenUpAfterThreeRounds() async throws {
+    @Test func `a server that is silent is given up after three rounds`() async throws {
         let server = NameServerStub { _ in .silence }
         try await withResolver(asking: server) { resolver, _ in
             var evidence: [Resolver.Evidence] = []
@@ -228,7 +228,7 @@ struct ServicesTests {
         }
     }
 
-    @Test func serversThatAreSilentAreGivenUpAtTheLimit() async throws {
+    @Test func `servers that are silent are given up at the limit`() async throws {
         let server = NameServerStub { _ in .silence }
         let others = ["127.0.0.2", "127.0.0.3"].map { NameServerStub($0, port: server.port) { _ in .silence } }
         try await withResolver(asking: server, "nameserver 127.0.0.2\nnameserver 127.0.0.3") { resolver, _ in
@@ -238,7 +238,7 @@ struct ServicesTests {
         }
     }
 
-    @Test func aTruncatedAnswerIsFetchedOverTCP() async throws {
+    @Test func `a truncated answer is fetched over TCP`() async throws {
         let many = (1...40).map {
             ServiceLocation(priority: 1, weight: $0, port: 5060, target: "sip\($0).example.com")
         }
@@ -250,7 +250,7 @@ struct ServicesTests {
     }
 
     @Test(arguments: ["", "a..example", "nul\0.example", String(repeating: "long", count: 20) + ".example"])
-    func whatIsNoNameIsMalformed(name: String) async throws {
+    func `what is no name is malformed`(name: String) async throws {
         let server = NameServerStub { [hosts] _ in .records(records(hosts)) }
         try await withResolver(asking: server, "search corp.example") { resolver, _ in
             let error = ResolutionError(.malformed, "Misformatted domain name")
@@ -260,7 +260,7 @@ struct ServicesTests {
         }
     }
 
-    @Test func aCancelledQueryCallsNobodyEvenWhenItsAnswerWasUnderWay() async throws {
+    @Test func `a cancelled query calls nobody even when its answer was under way`() async throws {
         let server = NameServerStub { [hosts] in
             $0.name == service ? .held(.records(records(hosts))) : .records(records(hosts))
         }
@@ -279,7 +279,7 @@ struct ServicesTests {
         }
     }
 
-    @Test func aHandlerIsNotCalledInTheTurnOfTheQuestion() async throws {
+    @Test func `a handler is not called in the turn of the question`() async throws {
         let server = NameServerStub { [hosts] _ in .records(records(hosts)) }
         try await withResolver(asking: server) { resolver, configuration in
             configuration.writeNsswitch("hosts: files\n")
@@ -291,7 +291,7 @@ struct ServicesTests {
         }
     }
 
-    @Test func aChangedNetworkRepeatsTheQuestionsThatAreUnderWay() async throws {
+    @Test func `a changed network repeats the questions that are under way`() async throws {
         let server = NameServerStub { $0.name == "end.example.com" ? .empty : .silence }
         try await withResolver(asking: server) { resolver, _ in
             let queries = [

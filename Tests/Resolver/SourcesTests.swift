@@ -15,7 +15,7 @@ struct SourcesTests {
     private let pinned = IPAddress(v4: 0xC000_0209)
 
     @Test(arguments: ["localhost", "LocalHost", "localhost.", "phone.localhost"])
-    func localhostIsTheLoopbackAndNoServerIsAskedForIt(name: String) async throws {
+    func `localhost is the loopback and no server is asked for it`(name: String) async throws {
         let server = NameServerStub { _ in .addresses([v4], ttl: 60) }
         try await withResolver(asking: server) { resolver, configuration in
             for order in ["", "hosts: dns\n"] {
@@ -30,7 +30,7 @@ struct SourcesTests {
     }
 
     @Test(arguments: ["pbx.example.com", "PBX.example.com", "pbx.example.com."])
-    func theHostsFileIsAuthoritativeForBothFamilies(name: String) async throws {
+    func `the hosts file is authoritative for both families`(name: String) async throws {
         let server = NameServerStub { _ in .addresses([v6], ttl: 60) }
         try await withResolver(asking: server) { resolver, configuration in
             configuration.writeHosts("192.0.2.9 pbx.example.com\n")
@@ -44,7 +44,7 @@ struct SourcesTests {
         }
     }
 
-    @Test func theHostsFileIsReadAsItIsAtTheQuestion() async throws {
+    @Test func `the hosts file is read as it is at the question`() async throws {
         let server = NameServerStub { _ in .addresses([v4], ttl: 60) }
         try await withResolver(asking: server) { resolver, configuration in
             expect(await resolver.resolve("pbx.example.com", [.v4]).addresses, is: [v4])
@@ -57,7 +57,7 @@ struct SourcesTests {
         }
     }
 
-    @Test func nsswitchSaysWhichSourceIsAskedFirst() async throws {
+    @Test func `nsswitch says which source is asked first`() async throws {
         let server = NameServerStub { $0.name == "both.example.com" ? .addresses([v4], ttl: 60) : .code(3) }
         try await withResolver(asking: server) { resolver, configuration in
             configuration.writeHosts("192.0.2.9 both.example.com file.example.com\n")
@@ -87,7 +87,7 @@ struct SourcesTests {
         ("hosts: mymachines resolve [!UNAVAIL=return] files myhostname dns", [.hostsFile, .nameServers]),
         ("hosts: mymachines myhostname", [.hostsFile, .nameServers]),
     ])
-    func theOrderOfAConfiguration(text: String, sources: [NameOrder.Source]) {
+    func `the order of a configuration`(text: String, sources: [NameOrder.Source]) {
         #expect(NameOrder(inConfiguration: text).sources == sources)
     }
 
@@ -98,7 +98,7 @@ struct SourcesTests {
         ("192.0.2.9 ab ba a.b a-b #a\n# 192.0.2.9 a\n192.0.2.9 b # a\n", []), ("a 192.0.2.9\nx a\n\na\n a", []),
         ("fe80::9%eth0 a", ["fe80::9"]), ("", []),
     ])
-    func theAddressesBesideANameInAHostsFile(text: String, addresses: [String]) {
+    func `the addresses beside a name in a hosts file`(text: String, addresses: [String]) {
         let found = HostsFile(Array(text.utf8)).addresses(of: "a")
         #expect([.v6, .v4].flatMap { found?[$0] ?? [] }.map(\.description) == addresses)
         #expect((found == nil) == addresses.isEmpty)

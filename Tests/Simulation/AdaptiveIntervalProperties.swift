@@ -13,7 +13,7 @@ import Testing
         .seconds(900), .seconds(1800), nil,
     ]
 
-    @Test(arguments: holds) func aNetworkCostsFewFlowsAndIsThenUsedWell(holds: Duration?) throws {
+    @Test(arguments: holds) func `a network costs few flows and is then used well`(holds: Duration?) throws {
         let figures = KeepaliveProtocol.crlf.figures
         let network = try #require(NetworkIdentity(kind: .wifi, gateway: [2, 0, 0, 0, 0, 1]))
         for seed in [1, 2, 3, 4] + seeds(4) {
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test(arguments: holds) func inTheLongRunAFlowADayIsTheMost(holds: Duration?) throws {
+    @Test(arguments: holds) func `in the long run a flow a day is the most`(holds: Duration?) throws {
         let network = try #require(NetworkIdentity(kind: .wifi, gateway: [2, 0, 0, 0, 0, 1]))
         for seed in [1, 2] + seeds(2) {
             var learner = AdaptiveInterval()
@@ -42,7 +42,7 @@ import Testing
 
     /// A longer interval is tried by one flow alone: the others never die of what is not known yet.
     @Test(arguments: [.seconds(130), .seconds(180), .seconds(400), .seconds(900)] as [Duration])
-    func aHundredFlowsLoseNoMoreThanOne(holds: Duration) throws {
+    func `a hundred flows lose no more than one`(holds: Duration) throws {
         let figures = KeepaliveProtocol.crlf.figures
         let network = try #require(NetworkIdentity(kind: .wifi, gateway: [2, 0, 0, 0, 0, 1]))
         for seed in [1, 2] + seeds(2) {
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [1, 2, 3] + seeds(2)) func aNetworkThatChangesIsLearnedAnew(seed: UInt64) throws {
+    @Test(arguments: [1, 2, 3] + seeds(2)) func `a network that changes is learned anew`(seed: UInt64) throws {
         let figures = KeepaliveProtocol.crlf.figures
         let network = try #require(NetworkIdentity(kind: .wifi, gateway: [2, 0, 0, 0, 0, 1]))
         var learner = AdaptiveInterval()
@@ -66,7 +66,7 @@ import Testing
         #expect(shorter.lost <= 12)
     }
 
-    @Test(arguments: [1, 2, 3] + seeds(2)) func noTextMakesItTrapOrBreakItsBounds(seed: UInt64) throws {
+    @Test(arguments: [1, 2, 3] + seeds(2)) func `no text makes it trap or break its bounds`(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let figures = KeepaliveProtocol.crlf.figures
         let network = try #require(NetworkIdentity(kind: .wifi, gateway: [2]))

@@ -10,7 +10,7 @@ import Testing
     private static let policies: [BackoffPolicy] = [.general, .sip]
     private static let outages: [Duration] = [.zero, .seconds(30), .seconds(600)]
 
-    @Test(arguments: policies, outages) func noSecondSeesAllOfAHerd(policy: BackoffPolicy, outage: Duration) {
+    @Test(arguments: policies, outages) func `no second sees all of a herd`(policy: BackoffPolicy, outage: Duration) {
         for seed in [1] + seeds(1) {
             let herd = Herd(agents: 10_000, policy: policy, outage: outage)
             let outcome = herd.run(seed: seed)
@@ -22,13 +22,13 @@ import Testing
         }
     }
 
-    @Test(arguments: policies) func aLongOutageIsDialledAtTheSteadyRate(policy: BackoffPolicy) {
+    @Test(arguments: policies) func `a long outage is dialled at the steady rate`(policy: BackoffPolicy) {
         let herd = Herd(agents: 3000, policy: policy, outage: .seconds(100_000), horizon: .seconds(14_400))
         let late = herd.run(seed: 1).attempts.suffix(3600)
         #expect((0.9...1.1).contains(Double(late.reduce(0, +)) / 3600 / herd.steadyRate))
     }
 
-    @Test(arguments: policies) func aServerThatAcceptsFewGetsEverybodyInTheEnd(policy: BackoffPolicy) {
+    @Test(arguments: policies) func `a server that accepts few gets everybody in the end`(policy: BackoffPolicy) {
         let herd = Herd(agents: 10_000, policy: policy, outage: .seconds(30), acceptsEachSecond: 50)
         let outcome = herd.run(seed: 1)
         #expect(outcome.accepted.max() ?? 0 <= 50)

@@ -8,7 +8,9 @@ import Testing
 @Suite struct KeepaliveStreamProperties {
     static let protocols: [KeepaliveProtocol] = [.crlf, .xmppPing, .mqtt, .websocket]
 
-    @Test(arguments: [1, 2, 3] + seeds(2)) func onlyTheAnswerIsTakenHoweverTheStreamIsCut(seed: UInt64) throws {
+    @Test(arguments: [1, 2, 3] + seeds(2)) func `only the answer is taken however the stream is cut`(seed: UInt64)
+        throws
+    {
         var random = SplitMix64(seed: seed)
         for keepalive in Self.protocols {
             for _ in 0..<100 {
@@ -35,7 +37,9 @@ import Testing
         }
     }
 
-    @Test(arguments: [1, 2, 3] + seeds(2)) func theClientsOwnMessagesAreFollowedToTheirEnds(seed: UInt64) throws {
+    @Test(arguments: [1, 2, 3] + seeds(2)) func `the client's own messages are followed to their ends`(seed: UInt64)
+        throws
+    {
         var random = SplitMix64(seed: seed)
         for keepalive in Self.protocols {
             for _ in 0..<30 {
@@ -53,7 +57,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [1, 2, 3] + seeds(3)) func noiseNeitherTrapsNorGrowsNorIsLost(seed: UInt64) {
+    @Test(arguments: [1, 2, 3] + seeds(3)) func `noise neither traps nor grows nor is lost`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         for round in 0..<200 {
             let keepalive = Self.protocols[round % Self.protocols.count]

@@ -10,7 +10,7 @@ import Testing
     /// Where the seeds of a run begin; the same in every run, so that a failure in one place is a failure everywhere.
     private static let usualSeed: UInt64 = 1
 
-    @Test func noSequenceBreaksAnInvariant() async throws {
+    @Test func `no sequence breaks an invariant`() async throws {
         guard let run = try await Self.run() else { return }
         // A world that never brings a state or a cause about proves nothing of it.
         if run.count >= 10_000 {

@@ -20,7 +20,7 @@ import Testing
             })
     }
 
-    @Test(arguments: [1, 2, 3] + seeds(2)) func aRoundTakesTheFewestWakes(seed: UInt64) throws {
+    @Test(arguments: [1, 2, 3] + seeds(2)) func `a round takes the fewest wakes`(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         for _ in 0..<500 {
             let windows = (0..<(1 + random.below(8))).map { _ in
@@ -38,7 +38,8 @@ import Testing
         }
     }
 
-    @Test(arguments: [1, 2, 3] + seeds(2)) func aRoundOfWhatRecursTakesTheFewestWakesToo(seed: UInt64) throws {
+    @Test(arguments: [1, 2, 3] + seeds(2)) func `a round of what recurs takes the fewest wakes too`(seed: UInt64) throws
+    {
         var random = SplitMix64(seed: seed)
         for _ in 0..<500 {
             var planner = TimerCoalescer()
@@ -74,7 +75,9 @@ import Testing
         }.map(\.nonzeroBitCount).min() ?? 0
     }
 
-    @Test(arguments: [1, 2, 3] + seeds(2)) func noKeepaliveIsLateOrEarlyAndNoPlanBeatsBruteForce(seed: UInt64) throws {
+    @Test(arguments: [1, 2, 3] + seeds(2)) func `no keepalive is late or early and no plan beats brute force`(
+        seed: UInt64
+    ) throws {
         var random = SplitMix64(seed: seed)
         for _ in 0..<40 {
             let load = Self.smallLoad(&random, items: 1 + random.below(3))
@@ -86,7 +89,7 @@ import Testing
         }
     }
 
-    @Test func overABoundedHorizonThePlanIsNearTheOptimum() throws {
+    @Test func `over a bounded horizon the plan is near the optimum`() throws {
         var (fewest, planned, atTheLastMoment) = (0, 0, 0)
         for seed in 1...200 {
             var random = SplitMix64(seed: UInt64(seed))
@@ -100,7 +103,9 @@ import Testing
         #expect(Double(planned) <= 1.15 * Double(fewest))
     }
 
-    @Test(arguments: [1, 2, 3] + seeds(2)) func keepalivesOfOneCadenceEndUpInOneWakeAnInterval(seed: UInt64) throws {
+    @Test(arguments: [1, 2, 3] + seeds(2)) func `keepalives of one cadence end up in one wake an interval`(seed: UInt64)
+        throws
+    {
         var random = SplitMix64(seed: seed)
         let interval = 10 + random.below(600)
         let tolerance = 1 + random.below(interval / 2)
@@ -113,7 +118,9 @@ import Testing
         #expect((100...101).contains(after - before), "\(cadence)")
     }
 
-    @Test(arguments: [1, 2] + seeds(1)) func whateverIsAddedMovedAndRemovedThePlannerKeepsItsPromises(seed: UInt64) {
+    @Test(arguments: [1, 2] + seeds(1)) func `whatever is added moved and removed the planner keeps its promises`(
+        seed: UInt64
+    ) {
         var random = SplitMix64(seed: seed)
         var world = PlannerWorld()
         for _ in 0..<1000 { world.step(&random) }

@@ -8,7 +8,7 @@ import Testing
 /// Wakes under inputs drawn from a seed: clients that come and go, attempts that fail, hang or are answered late,
 /// programs that die, policies that change.
 @Suite struct WakeProperties {
-    @Test(arguments: [1, 2, 3] + seeds(5)) func aWakeIsAcknowledgedOrTriedOrReported(seed: UInt64) throws {
+    @Test(arguments: [1, 2, 3] + seeds(5)) func `a wake is acknowledged or tried or reported`(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         for _ in 0..<400 {
             var life = WakeLife(&random)
@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    @Test(arguments: seeds(2)) func theSameSeedIsTheSameLife(seed: UInt64) throws {
+    @Test(arguments: seeds(2)) func `the same seed is the same life`(seed: UInt64) throws {
         var lives: [[WakeAction]] = []
         for _ in 0..<2 {
             var random = SplitMix64(seed: seed)

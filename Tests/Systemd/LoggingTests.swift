@@ -28,12 +28,12 @@ private func journalOfItsOwn() throws -> CInt {
 }
 
 struct LogLineTests {
-    @Test func valuesFollowTheMessageInTheOrderOfTheirKeys() {
+    @Test func `values follow the message in the order of their keys`() {
         let line = LogLine(event("redialling", ["epoch": "7", "connection": "office"]), [:], nil)
         #expect(line.text == "redialling connection=office epoch=7")
     }
 
-    @Test func theNearerSourceOfAValueWins() {
+    @Test func `the nearer source of a value wins`() {
         let provider = Logger.MetadataProvider { ["a": "provider", "b": "provider", "c": "provider"] }
         let line = LogLine(event("m", ["c": "event"]), ["b": "handler", "c": "handler"], provider)
         #expect(line.text == "m a=provider b=handler c=event")
@@ -44,17 +44,17 @@ struct LogLineTests {
         ("say \"a\"", "m k=\"say \\\"a\\\"\""),
         ("1\n2\u{1B}[2J", "m k=1\\u{a}2\\u{1b}[2J"), ("\u{9B}", "m k=\\u{9b}"), ("Grüße", "m k=Grüße"),
     ])
-    func aValueEndsWhereItSeemsTo(value: String, text: String) {
+    func `a value ends where it seems to`(value: String, text: String) {
         #expect(LogLine(event("m", ["k": "\(value)"]), [:], nil).text == text)
     }
 
-    @Test func aMessageCannotForgeALine() {
+    @Test func `a message cannot forge a line`() {
         #expect(LogLine(event("refused: a\nerror: b"), [:], nil).text == "refused: a\\u{a}error: b")
     }
 }
 
 struct JournalLogHandlerTests {
-    @Test func anEntryHasAFieldForEachValue() {
+    @Test func `an entry has a field for each value`() {
         let handler = JournalLogHandler(identifier: "dialtoned", label: "dialer", level: .info)
         let line = LogLine(event("ready", ["connection": "office", "local-address": "192.0.2.7"]), [:], nil)
         #expect(
@@ -67,7 +67,7 @@ struct JournalLogHandlerTests {
     @Test(arguments: [
         (Logger.Level.trace, 7), (.debug, 7), (.info, 6), (.notice, 5), (.warning, 4), (.error, 3), (.critical, 2),
     ])
-    func levelsAreThoseOfSyslog(level: Logger.Level, priority: Int) {
+    func `levels are those of syslog`(level: Logger.Level, priority: Int) {
         let handler = JournalLogHandler(identifier: "i", label: "l", level: .trace)
         #expect(handler.entry(level, LogLine(event("m"), [:], nil)).contains("PRIORITY=\(priority)"))
     }
@@ -77,13 +77,13 @@ struct JournalLogHandlerTests {
         ("_private", "FIELD__PRIVATE"), ("2nd", "FIELD_2ND"), ("größe", "GR_SSE"), ("", "FIELD_"),
         (String(repeating: "a", count: 70), String(repeating: "A", count: 64)),
     ])
-    func keysBecomeNamesThatTheJournalTakes(key: String, name: String) {
+    func `keys become names that the journal takes`(key: String, name: String) {
         #expect(JournalLogHandler.fieldName(key) == name)
     }
 }
 
 extension JournalLogHandlerTests {
-    @Test func anEntryReachesTheJournal() async throws {
+    @Test func `an entry reaches the journal`() async throws {
         guard geteuid() == 0 else { try Test.cancel("only root can mount a /run of its own") }
         await #expect(processExitsWith: .success) {
             let journal = try journalOfItsOwn()
@@ -95,7 +95,7 @@ extension JournalLogHandlerTests {
         }
     }
 
-    @Test func whatTheJournalRefusesGoesToTheStandardError() async throws {
+    @Test func `what the journal refuses goes to the standard error`() async throws {
         guard geteuid() == 0 else { try Test.cancel("only root can mount a /run of its own") }
         let result = try await #require(processExitsWith: .success, observing: [\.standardErrorContent]) {
             close(try journalOfItsOwn())
@@ -106,12 +106,12 @@ extension JournalLogHandlerTests {
 }
 
 struct StandardErrorLogHandlerTests {
-    @Test func aLineBeginsWithItsLevel() {
+    @Test func `a line begins with its level`() {
         let handler = StandardErrorLogHandler(level: .info, hasTime: false)
         #expect(handler.text(of: event("ready", ["epoch": "7"])) == "notice: ready epoch=7")
     }
 
-    @Test func atATerminalItBeginsWithTheTimeOfDay() throws {
+    @Test func `at a terminal it begins with the time of day`() throws {
         let handler = StandardErrorLogHandler(level: .info, hasTime: true)
         let time = /\d\d:\d\d:\d\d\.\d\d\d notice: ready/
         #expect(try time.wholeMatch(in: handler.text(of: event("ready"))) != nil)
@@ -119,7 +119,7 @@ struct StandardErrorLogHandlerTests {
 }
 
 struct LogOutputTests {
-    @Test func theJournalIsUsedWhenTheStandardErrorLeadsThere() async {
+    @Test func `the journal is used when the standard error leads there`() async {
         await #expect(processExitsWith: .success) {
             var status = stat()
             fstat(STDERR_FILENO, &status)
@@ -128,7 +128,7 @@ struct LogOutputTests {
         }
     }
 
-    @Test func aRedirectedStandardErrorIsWrittenTo() async {
+    @Test func `a redirected standard error is written to`() async {
         await #expect(processExitsWith: .success) {
             var status = stat()
             fstat(STDERR_FILENO, &status)

@@ -42,7 +42,7 @@ struct PassedDescriptorsTests {
         return descriptor.release()
     }
 
-    @Test func aListenerIsTakenByItsNameOnce() throws {
+    @Test func `a listener is taken by its name once`() throws {
         let listener = Self.reserved(Self.unixListener(), at: 901)
         var passed = PassedDescriptors(remaining: [("varlink", listener)])
         #expect(passed.names == ["varlink"])
@@ -53,7 +53,7 @@ struct PassedDescriptorsTests {
         close(901)
     }
 
-    @Test func whatIsNoListenerIsRefusedAndClosed() {
+    @Test func `what is no listener is refused and closed`() {
         let notListening = Self.reserved(socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0), at: 902)
         let noSocket = Self.reserved(open("/dev/null", O_RDWR), at: 903)
         var passed = PassedDescriptors(remaining: [("varlink", notListening), ("varlink", noSocket)])
@@ -64,7 +64,7 @@ struct PassedDescriptorsTests {
         }
     }
 
-    @Test func whatWasStoredIsTakenByItsNameWhateverItIs() {
+    @Test func `what was stored is taken by its name whatever it is`() {
         let first = Self.reserved(open("/dev/null", O_RDWR), at: 905)
         let second = Self.reserved(socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0), at: 906)
         var passed = PassedDescriptors(remaining: [("f1", first), ("state", second)])
@@ -76,7 +76,7 @@ struct PassedDescriptorsTests {
         for number in taken { close(number) }
     }
 
-    @Test func whatNobodyTakesIsClosed() {
+    @Test func `what nobody takes is closed`() {
         do { _ = PassedDescriptors(remaining: [("unknown", Self.reserved(Self.unixListener(), at: 904))]) }
         #expect(!Self.isOpen(904))
     }
@@ -84,7 +84,7 @@ struct PassedDescriptorsTests {
     // What libsystemd finds starts at descriptor 3, which in a test is somebody else's: it is only looked at, and given
     // up before it could be closed.
 
-    @Test func theNamesAreThoseOfTheEnvironmentWhichIsThenCleared() async {
+    @Test func `the names are those of the environment which is then cleared`() async {
         await #expect(processExitsWith: .success) {
             Self.occupyThree()
             setenv("LISTEN_FDS", "1", 1)
@@ -99,7 +99,7 @@ struct PassedDescriptorsTests {
         }
     }
 
-    @Test func whatWasPassedToAnotherProcessIsNotOurs() async {
+    @Test func `what was passed to another process is not ours`() async {
         await #expect(processExitsWith: .success) {
             setenv("LISTEN_FDS", "1", 1)
             setenv("LISTEN_PID", "1", 1)
@@ -108,7 +108,7 @@ struct PassedDescriptorsTests {
         }
     }
 
-    @Test func variablesThatMakeNoSenseAreAnError() async {
+    @Test func `variables that make no sense are an error`() async {
         await #expect(processExitsWith: .success) {
             setenv("LISTEN_FDS", "many", 1)
             setenv("LISTEN_PID", "\(getpid())", 1)

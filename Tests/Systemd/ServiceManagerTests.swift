@@ -68,7 +68,7 @@ func withUnixAddress<T>(_ path: String, _ body: (UnsafePointer<sockaddr>, sockle
 }
 
 struct ServiceManagerTests {
-    @Test func eachNoticeIsOneMessage() async {
+    @Test func `each notice is one message`() async {
         await #expect(processExitsWith: .success) {
             let manager = ManagerStub()
             let isTold = try ServiceManager.notifyReady()
@@ -84,7 +84,7 @@ struct ServiceManagerTests {
         }
     }
 
-    @Test func aStatusStaysOnItsLine() async {
+    @Test func `a status stays on its line`() async {
         await #expect(processExitsWith: .success) {
             let manager = ManagerStub()
             try ServiceManager.notifyStatus("one\nMAINPID=1\r\ntwo")
@@ -92,7 +92,7 @@ struct ServiceManagerTests {
         }
     }
 
-    @Test func aReloadCarriesTheMomentItBegan() async {
+    @Test func `a reload carries the moment it began`() async {
         await #expect(processExitsWith: .success) {
             let manager = ManagerStub()
             let before = DispatchTime.now().uptimeNanoseconds / 1000
@@ -105,7 +105,7 @@ struct ServiceManagerTests {
         }
     }
 
-    @Test func aDescriptorIsStoredWithItsMessage() async {
+    @Test func `a descriptor is stored with its message`() async {
         await #expect(processExitsWith: .success) {
             let manager = ManagerStub()
             let file = try OwnedDescriptor.fileInMemory("stored")
@@ -122,7 +122,7 @@ struct ServiceManagerTests {
         }
     }
 
-    @Test func theManagerSaysHowManyItKeeps() async {
+    @Test func `the manager says how many it keeps`() async {
         await #expect(processExitsWith: .success) {
             let manager = ManagerStub()
             #expect(ServiceManager.storeLimit == 0)
@@ -139,7 +139,7 @@ struct ServiceManagerTests {
         }
     }
 
-    @Test func withoutAManagerNothingIsSentAndNothingFails() async {
+    @Test func `without a manager nothing is sent and nothing fails`() async {
         await #expect(processExitsWith: .success) {
             unsetenv("NOTIFY_SOCKET")
             let isTold = try ServiceManager.notifyReady()
@@ -148,7 +148,7 @@ struct ServiceManagerTests {
         }
     }
 
-    @Test func aManagerThatIsGoneIsAnError() async {
+    @Test func `a manager that is gone is an error`() async {
         await #expect(processExitsWith: .success) {
             setenv("NOTIFY_SOCKET", NSTemporaryDirectory() + "nobody.\(getpid())", 1)
             let error = #expect(throws: SystemError.self) { try ServiceManager.notifyReady() }
@@ -157,7 +157,7 @@ struct ServiceManagerTests {
         }
     }
 
-    @Test func theWatchdogIsAskedForByTheManagerOfThisProcessOnly() async {
+    @Test func `the watchdog is asked for by the manager of this process only`() async {
         await #expect(processExitsWith: .success) {
             setenv("WATCHDOG_USEC", "600000000", 1)
             #expect(ServiceManager.watchdogTimeout == .seconds(600))
@@ -172,7 +172,7 @@ struct ServiceManagerTests {
 @AgentQueue
 @Suite(.timeLimit(.minutes(1)))
 struct WatchdogTests {
-    @Test func itPingsAtOnceAndThenAgainAndAgain() async {
+    @Test func `it pings at once and then again and again`() async {
         var pings = 0
         var watchdog: Watchdog?
         await withCheckedContinuation { continuation in
@@ -185,11 +185,11 @@ struct WatchdogTests {
         watchdog?.cancel()
     }
 
-    @Test func itPingsTwiceInEachTimeout() {
+    @Test func `it pings twice in each timeout`() {
         #expect(Watchdog(timeout: .seconds(600)) {}.interval == .seconds(300))
     }
 
-    @Test func afterCancelItIsSilent() async {
+    @Test func `after cancel it is silent`() async {
         var pings = 0
         let watchdog = Watchdog(timeout: .milliseconds(2)) { pings += 1 }
         watchdog.start()

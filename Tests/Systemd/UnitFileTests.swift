@@ -52,7 +52,7 @@ struct UnitFileTests {
 
     // The manual pages are made by `make install` and need not be there yet.
 
-    @Test func theSystemUnitsVerify() throws {
+    @Test func `the system units verify`() throws {
         let installed = try Installation()
         let result = try installed.run(
             "systemd-analyze", "verify", "--man=no", "\(installed.directory)/dialtoned.service",
@@ -62,7 +62,7 @@ struct UnitFileTests {
         #expect(result == (0, ""))
     }
 
-    @Test func theUnitsOfAUserSessionVerify() throws {
+    @Test func `the units of a user session verify`() throws {
         let installed = try Installation()
         let result = try installed.run(
             "systemd-analyze", "--user", "verify", "--man=no", "\(installed.directory)/user/dialtoned.service",
@@ -74,7 +74,7 @@ struct UnitFileTests {
     /// What the daemon ends with where a restart would end it the same way: a bad command line, a file that cannot be
     /// made, a bad configuration. The rest of its statuses (EX_OSERR, EX_UNAVAILABLE) may pass.
     @Test(arguments: ["dialtoned", "user/dialtoned"])
-    func aStartThatCannotSucceedIsNotRepeated(unit: String) throws {
+    func `a start that cannot succeed is not repeated`(unit: String) throws {
         let text = try String(
             contentsOf: Installation.sources.appendingPathComponent("\(unit).service.in"), encoding: .utf8)
         let line = try #require(text.firstMatch(of: /\nRestartPreventExitStatus=([0-9 ]+)\n/))
@@ -83,7 +83,7 @@ struct UnitFileTests {
 
     /// Before version 254 the manager does not tell the service how many descriptors it keeps.
     @Test(arguments: ["dialtoned", "user/dialtoned"])
-    func theDaemonIsToldHowManyDescriptorsAreKept(unit: String) throws {
+    func `the daemon is told how many descriptors are kept`(unit: String) throws {
         let text = try String(
             contentsOf: Installation.sources.appendingPathComponent("\(unit).service.in"), encoding: .utf8)
         let limit = try #require(text.firstMatch(of: /\nFileDescriptorStoreMax=(\d+)\n/))
@@ -92,7 +92,7 @@ struct UnitFileTests {
     }
 
     /// A figure of the unit file, not of this machine: 0 is no exposure at all, 10 a service with no sandbox.
-    @Test func theServiceIsHardlyExposed() throws {
+    @Test func `the service is hardly exposed`() throws {
         let (exposure, output) = try exposure(of: "dialtoned.service")
         #expect(exposure <= 1.5, "\(output)")
     }
@@ -108,25 +108,25 @@ struct UnitFileTests {
     }
 
     /// The launcher is root's; what confines it is inherited by no program, since those are units of their own.
-    @Test func theLauncherIsConfined() throws {
+    @Test func `the launcher is confined`() throws {
         let (exposure, output) = try exposure(of: "dialtone-launcher.service")
         #expect(exposure <= 3, "\(output)")
     }
 
     /// It has the keys, and needs nothing of the machine.
-    @Test func theProcessThatDoesTLSIsNotExposed() throws {
+    @Test func `the process that does TLS is not exposed`() throws {
         let (exposure, output) = try exposure(of: "dialtone-tls.service")
         #expect(exposure < 1, "\(output)")
     }
 
     @Test(arguments: ["dialtoned", "dialtone-tls", "user/dialtone-tls"])
-    func noCoreDumpIsMadeOfWhatHoldsKeys(unit: String) throws {
+    func `no core dump is made of what holds keys`(unit: String) throws {
         let text = try String(
             contentsOf: Installation.sources.appendingPathComponent("\(unit).service.in"), encoding: .utf8)
         #expect(text.contains("\nLimitCORE=0\n"))
     }
 
-    @Test func theUserAndTheDirectoriesAreUnderstood() throws {
+    @Test func `the user and the directories are understood`() throws {
         let installed = try Installation()
         let user = try installed.run(
             "systemd-sysusers", "--dry-run", "--root=\(installed.directory)",

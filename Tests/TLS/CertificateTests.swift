@@ -8,7 +8,7 @@ import Testing
 @testable import DialtoneTLS
 
 @Suite struct CertificateTests {
-    @Test func anExpiredOneSaysSinceWhen() throws {
+    @Test func `an expired one says since when`() throws {
         var request = TestCertificate.Request(Surroundings.name, alternatives: "DNS:\(Surroundings.name)")
         request.validity = -86_400 ... -3600
         let failure = try Surroundings(request).failure()
@@ -21,7 +21,7 @@ import Testing
         #expect(failure?.isPermanent == true)
     }
 
-    @Test func anExpiredAuthorityIsNamed() throws {
+    @Test func `an expired authority is named`() throws {
         let surroundings = Surroundings()
         var request = TestCertificate.Request.authority("Old Authority")
         request.validity = -86_400 ... -3600
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func oneThatIsNotValidYetMakesTheClockSuspectAndPasses() throws {
+    @Test func `one that is not valid yet makes the clock suspect and passes`() throws {
         var request = TestCertificate.Request(Surroundings.name, alternatives: "DNS:\(Surroundings.name)")
         request.validity = 3600...86_400
         let failure = try Surroundings(request).failure()
@@ -50,7 +50,7 @@ import Testing
         #expect(failure?.isPermanent == false)
     }
 
-    @Test func aWrongNameSaysWhichItHas() throws {
+    @Test func `a wrong name says which it has`() throws {
         let surroundings = Surroundings(.init("x", alternatives: "DNS:sip.example.net,DNS:*.example.net,IP:192.0.2.1"))
         let failure = try surroundings.failure()
         let found = ["sip.example.net", "*.example.net", "192.0.2.1"]
@@ -60,7 +60,7 @@ import Testing
                 == "the certificate is not for sip.example.com but for sip.example.net, *.example.net, 192.0.2.1")
     }
 
-    @Test func manyNamesAreCutShort() throws {
+    @Test func `many names are cut short`() throws {
         let names = (1...100).map { "DNS:host-\($0).example.net" }.joined(separator: ",")
         guard case .certificate(.wrongName(_, let found)) = try Surroundings(.init("x", alternatives: names)).failure()
         else {
@@ -71,7 +71,7 @@ import Testing
         #expect(found.last == "…")
     }
 
-    @Test func aCommonNameIsNoName() throws {
+    @Test func `a common name is no name`() throws {
         let failure = try Surroundings(.init(Surroundings.name)).failure()
         #expect(failure == .certificate(.wrongName(wanted: Surroundings.name, found: [])))
     }
@@ -83,12 +83,12 @@ import Testing
         ("DNS:192.0.2.7", "192.0.2.7", false), ("IP:2001:db8::7", "2001:db8::7", true),
         ("DNS:SIP.Example.COM", "sip.example.com", true),
     ])
-    func namesMatchByTheRules(alternatives: String, host: String, matches: Bool) throws {
+    func `names match by the rules`(alternatives: String, host: String, matches: Bool) throws {
         let failure = try Surroundings(.init("x", alternatives: alternatives)).failure(host: host)
         #expect((failure == nil) == matches)
     }
 
-    @Test func aSelfSignedOneIsSaidToBe() throws {
+    @Test func `a self signed one is said to be`() throws {
         let surroundings = Surroundings()
         let own = TestCertificate(.init("door", alternatives: "DNS:\(Surroundings.name)"))
         let failure = try surroundings.failure(server: TestServer(own))
@@ -99,7 +99,7 @@ import Testing
         #expect(try surroundings.failure(policy, server: TestServer(own)) == nil)
     }
 
-    @Test func anUnknownAuthorityIsNamed() throws {
+    @Test func `an unknown authority is named`() throws {
         let surroundings = Surroundings()
         let other = TestCertificate(.authority("Somebody Else"))
         let certificate = TestCertificate(.init("x", alternatives: "DNS:\(Surroundings.name)"), issuer: other)
@@ -107,11 +107,11 @@ import Testing
         #expect(failure == .certificate(.unknownIssuer("Somebody Else")))
     }
 
-    @Test func theSystemsTrustDoesNotKnowATestsAuthority() throws {
+    @Test func `the system's trust does not know a test's authority`() throws {
         #expect(try Surroundings().failure(TLSPolicy()) == .certificate(.unknownIssuer("Test Authority")))
     }
 
-    @Test func aMissingIntermediateIsNamed() throws {
+    @Test func `a missing intermediate is named`() throws {
         let surroundings = Surroundings()
         let middle = TestCertificate(.authority("Middle Authority"), issuer: surroundings.authority)
         let certificate = TestCertificate(.init("x", alternatives: "DNS:\(Surroundings.name)"), issuer: middle)
@@ -128,7 +128,7 @@ import Testing
         #expect(try surroundings.failure(policy, server: forgetful) == nil)
     }
 
-    @Test func aRevokedOneIsRefusedWhereAListSaysSo() throws {
+    @Test func `a revoked one is refused where a list says so`() throws {
         let surroundings = Surroundings()
         func policy(_ lists: String) -> TLSPolicy {
             var policy = TLSPolicy()
@@ -143,7 +143,7 @@ import Testing
         #expect(try surroundings.failure(policy(old)) == .certificate(.revocationUnknown("CRL has expired")))
     }
 
-    @Test func aWeakKeyIsRefusedWhereTheSystemSaysSo() throws {
+    @Test func `a weak key is refused where the system says so`() throws {
         var request = TestCertificate.Request("x", alternatives: "DNS:\(Surroundings.name)")
         request.key = .rsa(bits: 1024)
         guard case .certificate(.weak(let text)) = try Surroundings(request).failure() else {
@@ -153,13 +153,13 @@ import Testing
         #expect(text.lowercased().contains("key too"))
     }
 
-    @Test func oneThatIsNotForServersIsRefused() throws {
+    @Test func `one that is not for servers is refused`() throws {
         var request = TestCertificate.Request("x", alternatives: "DNS:\(Surroundings.name)")
         request.usage = "clientAuth"
         #expect(try Surroundings(request).failure() == .certificate(.wrongPurpose))
     }
 
-    @Test func whatAServerCallsItselfCannotWriteIntoALog() throws {
+    @Test func `what a server calls itself cannot write into a log`() throws {
         let surroundings = Surroundings()
         let own = TestCertificate(.init("door\n[31mall is well\u{7}", alternatives: "DNS:\(Surroundings.name)"))
         let failure = try #require(try surroundings.failure(server: TestServer(own)))
@@ -168,7 +168,7 @@ import Testing
 
     // MARK: - Pins and no verification
 
-    @Test func aPinMayBeOfAnyKeyInTheVerifiedChain() throws {
+    @Test func `a pin may be of any key in the verified chain`() throws {
         let surroundings = Surroundings()
         for pinned in [surroundings.certificate, surroundings.authority] {
             var policy = surroundings.policy
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    @Test func aWrongPinSaysWhichItShouldBe() throws {
+    @Test func `a wrong pin says which it should be`() throws {
         let surroundings = Surroundings()
         var policy = surroundings.policy
         policy.pins = [try #require(TestCertificate(.init("other")).pin)]
@@ -189,7 +189,7 @@ import Testing
         #expect(failure?.description == "the server's key is not pinned; its pin is \(pin)")
     }
 
-    @Test func aPinDoesNotReplaceTheVerification() throws {
+    @Test func `a pin does not replace the verification`() throws {
         let surroundings = Surroundings(.init("x", alternatives: "DNS:other.example.com"))
         var policy = surroundings.policy
         policy.pins = [try #require(surroundings.certificate.pin)]
@@ -197,7 +197,7 @@ import Testing
         #expect(failure == .certificate(.wrongName(wanted: Surroundings.name, found: ["other.example.com"])))
     }
 
-    @Test func withoutVerificationAnythingGoesAndTheSummarySaysSo() throws {
+    @Test func `without verification anything goes and the summary says so`() throws {
         var policy = TLSPolicy()
         policy.verifiesCertificate = false
         let link = try Surroundings(.init("x")).link(policy)
@@ -206,7 +206,7 @@ import Testing
         #expect(link.client.summary?.assurance == .unverified)
     }
 
-    @Test func withoutVerificationOnlyTheServersOwnKeyCountsForAPin() throws {
+    @Test func `without verification only the server's own key counts for a pin`() throws {
         let surroundings = Surroundings(.init("x"))
         let middle = TestCertificate(.authority("Middle"), issuer: surroundings.authority)
         let certificate = TestCertificate(.init("x"), issuer: middle)
@@ -222,7 +222,7 @@ import Testing
         #expect(failure == .certificate(.pinMismatch(found: certificate.pin)))
     }
 
-    @Test func thePinIsTheOneThatOpenSSLsToolsMake() throws {
+    @Test func `the pin is the one that OpenSSL s tools make`() throws {
         let surroundings = Surroundings()
         let path = surroundings.files.write(surroundings.certificate.pem, to: "certificate.pem")
         let command =

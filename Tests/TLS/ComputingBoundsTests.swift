@@ -20,7 +20,7 @@ import Testing
         if case .certificate(let problem)? = client.failure { problem.description } else { "\(client.state)" }
     }
 
-    @Test func noKeysAreExchangedOverAFiniteFieldOfTheServersChoice() throws {
+    @Test func `no keys are exchanged over a finite field of the server's choice`() throws {
         var request = TestCertificate.Request(Surroundings.name, alternatives: "DNS:\(Surroundings.name)")
         request.key = .rsa(bits: 2048)
         var settings = TestServer.Settings()
@@ -29,14 +29,16 @@ import Testing
         #expect(try outcome(of: Surroundings(request), settings).failure == .noCommonCipher)
     }
 
-    @Test(arguments: ["ffdhe2048", "ffdhe8192"]) func norOverANamedOne(group: String) throws {
+    @Test(arguments: ["ffdhe2048", "ffdhe8192"]) func `nor over a named one`(group: String) throws {
         var settings = TestServer.Settings()
         settings.versions = 0x0304...0x0304
         settings.groups = group
         #expect(try outcome(of: Surroundings(), settings).failure == .noCommonCipher)
     }
 
-    @Test(arguments: ["X25519", "P-256", "P-384", "P-521", "X448"]) func curvesAreSpokenAsBefore(group: String) throws {
+    @Test(arguments: ["X25519", "P-256", "P-384", "P-521", "X448"]) func `curves are spoken as before`(group: String)
+        throws
+    {
         for version in TLSPolicy.Version.allCases {
             var settings = TestServer.Settings()
             settings.versions = version.number...version.number
@@ -46,7 +48,7 @@ import Testing
     }
 
     @Test(arguments: TLSPolicy.Version.allCases)
-    func aListOfMoreCertificatesThanAreReadIsNotDecoded(version: TLSPolicy.Version) throws {
+    func `a list of more certificates than are read is not decoded`(version: TLSPolicy.Version) throws {
         let surroundings = Surroundings()
         for (count, isOpen) in [(9, true), (10, false), (60, false)] {
             var settings = TestServer.Settings()
@@ -61,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func aListWithoutAnEndIsNotRead() throws {
+    @Test func `a list without an end is not read`() throws {
         let surroundings = Surroundings()
         var settings = TestServer.Settings()
         var long = TestCertificate.Request("long")
@@ -75,7 +77,7 @@ import Testing
         (.rsaWithExponent("10000000000000001", bits: 2048), "its RSA key has a long exponent"),
         (.curve("sect571r1"), "its key is on none of the curves P-256, P-384 and P-521"),
         (.curve("brainpoolP512r1"), "its key is on none of the curves P-256, P-384 and P-521"),
-    ]) func noSignatureOfAnUnusualKeyIsVerified(key: TestCertificate.Key, words: String) throws {
+    ]) func `no signature of an unusual key is verified`(key: TestCertificate.Key, words: String) throws {
         let surroundings = Surroundings()
         var request = TestCertificate.Request("unusual")
         request.key = key
@@ -85,13 +87,13 @@ import Testing
     }
 
     @Test(arguments: [TestCertificate.Key.curve("P-384"), .curve("P-521"), .rsa(bits: 4096)])
-    func usualKeysAreTakenAsBefore(key: TestCertificate.Key) throws {
+    func `usual keys are taken as before`(key: TestCertificate.Key) throws {
         var request = TestCertificate.Request(Surroundings.name, alternatives: "DNS:\(Surroundings.name)")
         request.key = key
         #expect(try outcome(of: Surroundings(request), TestServer.Settings()).state == .open)
     }
 
-    @Test func aListIsCountedWithinItsBounds() {
+    @Test func `a list is counted within its bounds`() {
         func isTooLong(_ bytes: [UInt8], _ version: TLSPolicy.Version) -> Bool {
             bytes.withUnsafeBytes { ComputingBounds.isTooLong($0, version: version.number) }
         }

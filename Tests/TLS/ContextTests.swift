@@ -7,7 +7,7 @@ import Testing
 @testable import DialtoneTLS
 
 @Suite struct ContextTests {
-    @Test func connectionsOfEqualFilesShareAContext() throws {
+    @Test func `connections of equal files share a context`() throws {
         let contexts = TLSContexts()
         let surroundings = Surroundings()
         let policy = surroundings.policy
@@ -21,7 +21,7 @@ import Testing
         #expect(try contexts.context(for: TLSPolicy(), TLSFiles(of: TLSPolicy())) !== first)
     }
 
-    @Test func aFileThatChangedIsReadAgain() throws {
+    @Test func `a file that changed is read again`() throws {
         let contexts = TLSContexts()
         let surroundings = Surroundings()
         let certificate = TestCertificate(.init("x"), issuer: surroundings.authority)
@@ -39,7 +39,7 @@ import Testing
         #expect(throws: TLSFailure.self) { try contexts.context(for: policy, TLSFiles(of: policy)) }
     }
 
-    @Test func aContextThatNobodyUsesIsLetGo() throws {
+    @Test func `a context that nobody uses is let go`() throws {
         let contexts = TLSContexts()
         weak var weakly: TLSContext?
         do {

@@ -43,7 +43,7 @@ import Testing
     // MARK: - The client's certificate
 
     @Test(arguments: [0x0303...0x0303, 0x0304...0x0304] as [ClosedRange<Int32>])
-    func aServerThatAsksGetsTheCertificate(versions: ClosedRange<Int32>) throws {
+    func `a server that asks gets the certificate`(versions: ClosedRange<Int32>) throws {
         var settings = TestServer.Settings()
         settings.clientAuthority = surroundings.authority
         settings.versions = versions
@@ -68,7 +68,7 @@ import Testing
         #expect(alert.description == "unknown CA")
     }
 
-    @Test func anEncryptedKeyNeedsItsPassword() throws {
+    @Test func `an encrypted key needs its password`() throws {
         let key = surroundings.files.write(client.keyText(password: "open sesame"), to: "key.pem")
         let none = problem(policy(key: key))
         #expect(none?.contains("holds an encrypted key, and no password_file is named") == true)
@@ -83,20 +83,20 @@ import Testing
     @Test(
         arguments: [(0o600, true), (0o640, true), (0o400, true), (0o644, false), (0o660, false), (0o604, false)]
             as [(UInt32, Bool)])
-    func aKeyIsReadOnlyWhereItIsKept(mode: UInt32, isFine: Bool) {
+    func `a key is read only where it is kept`(mode: UInt32, isFine: Bool) {
         let found = problem(policy(key: surroundings.files.write(client.keyText(), to: "key.pem", mode: mode)))
         #expect((found == nil) == isFine, "\(found ?? "")")
         if !isFine { #expect(found?.hasSuffix("chmod g-w,o=") == true) }
     }
 
-    @Test func aKeyBesideItsCertificateIsKeptAsAKey() {
+    @Test func `a key beside its certificate is kept as a key`() {
         var policy = surroundings.policy
         policy.identity = .init(
             certificate: surroundings.files.write(client.pem + client.keyText(), to: "both.pem", mode: 0o644))
         #expect(problem(policy)?.hasSuffix("chmod g-w,o=") == true)
     }
 
-    @Test func filesThatAreOfNoUseSayWhy() {
+    @Test func `files that are of no use say why`() {
         let key = surroundings.files.write(client.keyText(), to: "key.pem")
         let other = surroundings.files.write(surroundings.authority.keyText(), to: "other.pem")
         let text = surroundings.files.write("a note about certificates\n", to: "text")
@@ -121,7 +121,7 @@ import Testing
 
     // MARK: - Secrets
 
-    @Test func noDescriptionHoldsAKeyOrAPassword() throws {
+    @Test func `no description holds a key or a password`() throws {
         let secret = "open sesame"
         let key = surroundings.files.write(client.keyText(password: secret), to: "key.pem")
         let password = surroundings.files.write(secret, to: "password")

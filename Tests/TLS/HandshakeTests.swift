@@ -9,7 +9,7 @@ import Testing
 
 @Suite struct HandshakeTests {
     @Test(arguments: TLSPolicy.Version.allCases)
-    func bothVersionsAreSpoken(version: TLSPolicy.Version) throws {
+    func `both versions are spoken`(version: TLSPolicy.Version) throws {
         let surroundings = Surroundings()
         var settings = TestServer.Settings()
         settings.versions = version.number...version.number
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(arguments: TLSPolicy.Version.allCases)
-    func bytesMayComeOneByOne(version: TLSPolicy.Version) throws {
+    func `bytes may come one by one`(version: TLSPolicy.Version) throws {
         let surroundings = Surroundings()
         var settings = TestServer.Settings()
         settings.versions = version.number...version.number
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(arguments: seeds(8))
-    func bytesMayBeCutAnywhere(seed: UInt64) throws {
+    func `bytes may be cut anywhere`(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let surroundings = Surroundings()
         var settings = TestServer.Settings()
@@ -75,7 +75,7 @@ import Testing
         #expect(link.client.state == .open)
     }
 
-    @Test func theServerIsAskedForItsName() throws {
+    @Test func `the server is asked for its name`() throws {
         let surroundings = Surroundings()
         let link = try surroundings.link()
         link.run()
@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test(arguments: ["192.0.2.7", "2001:db8::7"])
-    func anAddressIsNoNameToAskFor(address: String) throws {
+    func `an address is no name to ask for`(address: String) throws {
         let surroundings = Surroundings(.init("server", alternatives: "IP:192.0.2.7,IP:2001:db8::7"))
         let link = try surroundings.link(host: address)
         link.run()
@@ -97,7 +97,7 @@ import Testing
         #expect(link.server.requestedName == nil)
     }
 
-    @Test func theProtocolIsOfferedAndChosen() throws {
+    @Test func `the protocol is offered and chosen`() throws {
         let surroundings = Surroundings()
         var settings = TestServer.Settings()
         settings.applicationProtocols = ["xmpp-client"]
@@ -114,14 +114,14 @@ import Testing
         #expect(silent.client.state == .open)
     }
 
-    @Test func aServerThatKnowsNoProtocolsIsFine() throws {
+    @Test func `a server that knows no protocols is fine`() throws {
         let link = try Surroundings().link(offering: ["sip/2"])
         link.run()
         #expect(link.client.state == .open)
         #expect(link.client.summary?.applicationProtocol == nil)
     }
 
-    @Test func aServerThatChoosesWhatWasNotOfferedIsNotSpokenTo() throws {
+    @Test func `a server that chooses what was not offered is not spoken to`() throws {
         let surroundings = Surroundings()
         var settings = TestServer.Settings()
         settings.imposedProtocol = "http/1.1"
@@ -131,7 +131,7 @@ import Testing
         #expect([.noCommonProtocol(offered: ["mqtt"]), .broken("bad extension")].contains(failure))
     }
 
-    @Test func versionsBefore12AreNotSpoken() throws {
+    @Test func `versions before 1.2 are not spoken`() throws {
         let surroundings = Surroundings()
         var settings = TestServer.Settings()
         settings.versions = 0x0301...0x0302
@@ -142,7 +142,7 @@ import Testing
         #expect(failure?.isPermanent == true)
     }
 
-    @Test func theMinimumIsKept() throws {
+    @Test func `the minimum is kept`() throws {
         let surroundings = Surroundings()
         var settings = TestServer.Settings()
         settings.versions = 0x0303...0x0303
@@ -152,7 +152,7 @@ import Testing
         #expect(try surroundings.failure(policy, server: server) == .noCommonVersion(minimum: .v13))
     }
 
-    @Test func noCipherInCommonIsSaidSo() throws {
+    @Test func `no cipher in common is said so`() throws {
         let surroundings = Surroundings()
         var settings = TestServer.Settings()
         settings.versions = 0x0303...0x0303

@@ -15,7 +15,7 @@ struct MemoryFixture {
     private static let sessions = 4000
 
     @Test(arguments: TLSPolicy.Version.allCases)
-    func anIdleSession(version: TLSPolicy.Version) throws {
+    func `an idle session`(version: TLSPolicy.Version) throws {
         let surroundings = Surroundings()
         // As of a public server: an intermediate between its certificate and the authority.
         let middle = TestCertificate(.authority("Middle"), issuer: surroundings.authority)

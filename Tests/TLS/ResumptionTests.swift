@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test(arguments: TLSPolicy.Version.allCases)
-    func aSessionIsTakenUp(version: TLSPolicy.Version) throws {
+    func `a session is taken up`(version: TLSPolicy.Version) throws {
         let policy = surroundings.policy
         let context = try TLSContext(policy)
         let server = server(version)
@@ -37,7 +37,7 @@ import Testing
         for _ in 0..<5 { #expect(try isResumed(policy, context, server)) }
     }
 
-    @Test func ticketsAreUsedOnceAndKeptToALimit() throws {
+    @Test func `tickets are used once and kept to a limit`() throws {
         let policy = surroundings.policy
         let context = try TLSContext(policy)
         let generous = server(.v13, tickets: 10)
@@ -52,14 +52,14 @@ import Testing
         #expect(try !isResumed(policy, context, generous))
     }
 
-    @Test func aServerThatForgotMakesAFullHandshake() throws {
+    @Test func `a server that forgot makes a full handshake`() throws {
         let policy = surroundings.policy
         let context = try TLSContext(policy)
         #expect(try !isResumed(policy, context, server(.v13)))
         #expect(try !isResumed(policy, context, server(.v13)))
     }
 
-    @Test func noSessionOutlivesItsPolicyItsNameOrItsFiles() throws {
+    @Test func `no session outlives its policy its name or its files`() throws {
         let policy = surroundings.policy
         let context = try TLSContext(policy)
         let server = server(.v13)
@@ -76,7 +76,7 @@ import Testing
         #expect(link.client.failure == .certificate(.pinMismatch(found: surroundings.certificate.pin)))
     }
 
-    @Test func aSessionOfAnotherHostIsNotOffered() throws {
+    @Test func `a session of another host is not offered`() throws {
         let surroundings = Surroundings(.init("x", alternatives: "DNS:a.example.com,DNS:b.example.com"))
         let policy = surroundings.policy
         let context = try TLSContext(policy)
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func aFailedHandshakeDropsThem() throws {
+    @Test func `a failed handshake drops them`() throws {
         let policy = surroundings.policy
         let context = try TLSContext(policy)
         #expect(try !isResumed(policy, context, server(.v13)))

@@ -22,7 +22,7 @@ import Testing
     // MARK: - Limits
 
     @Test(arguments: TLSPolicy.Version.allCases)
-    func aServerThatSendsWithoutEndIsHeldBack(version: TLSPolicy.Version) throws {
+    func `a server that sends without end is held back`(version: TLSPolicy.Version) throws {
         let link = try open(version)
         for _ in 0..<20 { link.server.send([UInt8](repeating: 7, count: 16_384)) }
         link.run()
@@ -39,7 +39,7 @@ import Testing
         #expect(link.client.wantsInput)
     }
 
-    @Test func noMoreIsDecryptedThanIsAskedFor() throws {
+    @Test func `no more is decrypted than is asked for`() throws {
         let link = try open()
         link.server.send(Array("first".utf8))
         link.server.send(Array("second".utf8))
@@ -52,7 +52,7 @@ import Testing
         #expect(link.client.readText() == "second")
     }
 
-    @Test func aClientThatSendsWithoutEndIsHeldBack() throws {
+    @Test func `a client that sends without end is held back`() throws {
         let link = try open()
         let bytes = [UInt8](repeating: 9, count: 1 << 20)
         let taken = bytes.withUnsafeBytes { link.client.send($0) }
@@ -67,7 +67,7 @@ import Testing
         #expect(link.client.send("more") == 4)
     }
 
-    @Test func outputMayBeTakenBytewise() throws {
+    @Test func `output may be taken bytewise`() throws {
         let link = try surroundings.link()
         while link.client.state == .handshaking {
             while link.client.pendingOutput > 0 {
@@ -83,7 +83,7 @@ import Testing
         #expect(link.client.state == .open)
     }
 
-    @Test func anIdleSessionHoldsNoBytes() throws {
+    @Test func `an idle session holds no bytes`() throws {
         let link = try open()
         link.server.send(Array("INVITE".utf8))
         link.run()
@@ -100,7 +100,7 @@ import Testing
     // MARK: - The end
 
     @Test(arguments: TLSPolicy.Version.allCases)
-    func theServersEndIsToldAfterWhatItSent(version: TLSPolicy.Version) throws {
+    func `the server's end is told after what it sent`(version: TLSPolicy.Version) throws {
         let link = try open(version)
         link.server.send(Array("BYE".utf8))
         link.server.close()
@@ -113,7 +113,7 @@ import Testing
     }
 
     @Test(arguments: TLSPolicy.Version.allCases)
-    func anEndWithoutItsWordIsTruncation(version: TLSPolicy.Version) throws {
+    func `an end without its word is truncation`(version: TLSPolicy.Version) throws {
         let link = try open(version)
         link.server.send(Array("half a mess".utf8))
         link.run()
@@ -124,7 +124,7 @@ import Testing
         #expect(link.client.failure?.isPermanent == false)
     }
 
-    @Test func anEndInTheMiddleOfARecordIsTruncation() throws {
+    @Test func `an end in the middle of a record is truncation`() throws {
         let link = try open()
         link.server.send([UInt8](repeating: 1, count: 100))
         let bytes = link.server.takeOutput()
@@ -134,14 +134,14 @@ import Testing
         #expect(link.client.state == .failed(.truncated))
     }
 
-    @Test func anEndInTheHandshakeIsSaidToBeOne() throws {
+    @Test func `an end in the handshake is said to be one`() throws {
         let link = try surroundings.link()
         link.client.receiveEnd()
         #expect(link.client.state == .failed(.endedInHandshake))
     }
 
     @Test(arguments: TLSPolicy.Version.allCases)
-    func theClientsEndReachesTheServer(version: TLSPolicy.Version) throws {
+    func `the client's end reaches the server`(version: TLSPolicy.Version) throws {
         let link = try open(version)
         #expect(link.client.send("BYE") == 3)
         link.client.close()
@@ -152,7 +152,7 @@ import Testing
         #expect(link.server.error == nil)
     }
 
-    @Test func closingBeforeTheHandshakeIsOverSaysNothing() throws {
+    @Test func `closing before the handshake is over says nothing`() throws {
         let link = try surroundings.link()
         _ = link.carryUp()
         link.client.close()
@@ -162,7 +162,7 @@ import Testing
 
     // MARK: - What comes in between
 
-    @Test func ticketsAndKeyUpdatesAreDealtWithByASessionThatNobodyReads() throws {
+    @Test func `tickets and key updates are dealt with by a session that nobody reads`() throws {
         let link = try open()
         for _ in 0..<10 {
             link.server.sendTicket()
@@ -180,7 +180,7 @@ import Testing
         #expect(link.client.readText() == "after too")
     }
 
-    @Test func aFloodOfKeyUpdatesIsAnsweredWithinBounds() throws {
+    @Test func `a flood of key updates is answered within bounds`() throws {
         let link = try open()
         for _ in 0..<5000 { link.server.updateKeys(requesting: true) }
         // Nobody takes what the client says: as over a line that is full one way.
@@ -193,7 +193,7 @@ import Testing
         #expect(link.server.received == Array("still here".utf8))
     }
 
-    @Test func negotiatingAnewIsRefused() throws {
+    @Test func `negotiating anew is refused`() throws {
         let link = try open(.v12)
         let before = link.sent
         link.server.renegotiate()
@@ -205,7 +205,7 @@ import Testing
         #expect(link.server.error == "no renegotiation")
     }
 
-    @Test func anAlertEndsTheSessionWithItsName() throws {
+    @Test func `an alert ends the session with its name`() throws {
         let link = try open(.v12)
         // A fatal alert of a server that crashed, behind the handshake's encryption.
         [UInt8]([21, 3, 3, 0, 2, 2, 80]).withUnsafeBytes { link.client.receive($0) }
@@ -219,7 +219,7 @@ import Testing
         #expect(early.client.failure?.description == "the server ended TLS: internal error")
     }
 
-    @Test func afterAFailureNothingIsTakenOrSaid() throws {
+    @Test func `after a failure nothing is taken or said`() throws {
         let link = try open()
         [UInt8](repeating: 0x55, count: 64).withUnsafeBytes { link.client.receive($0) }
         guard case .failed(.broken) = link.client.state else {
@@ -243,14 +243,14 @@ import Testing
     // MARK: - Garbage
 
     @Test(arguments: ["HTTP/1.1 400 Bad Request\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "220 mail ready\r\n"])
-    func aServerWithoutTLSIsSaidToBeOne(answer: String) throws {
+    func `a server without TLS is said to be one`(answer: String) throws {
         let link = try surroundings.link()
         Array(answer.utf8).withUnsafeBytes { link.client.receive($0) }
         #expect(link.client.state == .failed(.notTLS))
     }
 
     @Test(arguments: seeds(20))
-    func noBytesBringItDown(seed: UInt64) throws {
+    func `no bytes bring it down`(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         for _ in 0..<20 {
             let link = try surroundings.link()

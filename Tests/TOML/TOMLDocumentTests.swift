@@ -25,7 +25,7 @@ private func outline(_ node: TOMLNode, _ head: String, _ indent: String) -> [Str
 }
 
 struct TOMLDocumentTests {
-    @Test func everyValueKnowsItsPlaceAndType() throws {
+    @Test func `every value knows its place and type`() throws {
         let text = """
             title = "é \\u00e9"
             count = 0x10
@@ -68,7 +68,7 @@ struct TOMLDocumentTests {
             ])
     }
 
-    @Test(arguments: ["", "\n# nothing\n"]) func anEmptyDocumentIsAnEmptyTable(text: String) throws {
+    @Test(arguments: ["", "\n# nothing\n"]) func `an empty document is an empty table`(text: String) throws {
         #expect(try TOMLDocument.parse(text).isEmpty)
     }
 
@@ -92,7 +92,7 @@ struct TOMLDocumentTests {
         ("a\r= 1", 1, 2, "expected \"=\" after a key, found U+000D"),
         ("# \u{7F}", 1, 3, "U+007F may not stand in a comment"),
     ])
-    func whatIsNoTOMLIsRefusedWithThePlace(text: String, line: Int, column: Int, message: String) throws {
+    func `what is no TOMLIs refused with the place`(text: String, line: Int, column: Int, message: String) throws {
         let error = try #require(throws: TOMLError.self) { try TOMLDocument.parse(text) }
         #expect(error == TOMLError(position: TOMLPosition(line: line, column: column), message: message))
     }
@@ -111,7 +111,7 @@ struct TOMLDocumentTests {
             "nested more than 32 levels deep"
         ),
     ])
-    func whatCannotBeReadEndsInAnError(text: String, line: Int, column: Int, message: String) throws {
+    func `what cannot be read ends in an error`(text: String, line: Int, column: Int, message: String) throws {
         let error = try #require(throws: TOMLError.self) { try TOMLDocument.parse(text) }
         #expect(error == TOMLError(position: TOMLPosition(line: line, column: column), message: message))
     }
@@ -132,7 +132,7 @@ struct TOMLDocumentTests {
         ("'a\\b'", "string a\\b"), ("\"\"\"\na\\\n   b\"\"\"\"", "string ab\""),
         ("'''\r\na\r\n''b'''", "string a\n''b"), ("\"\"\"\"\"\"", "string "),
     ])
-    func valuesOfEveryNotation(text: String, expected: String) throws {
+    func `values of every notation`(text: String, expected: String) throws {
         #expect(try value(text) == expected)
     }
 
@@ -141,7 +141,7 @@ struct TOMLDocumentTests {
         "1979-13-01", "1979-05-27T24:00:00Z", "1979-05-27T07:32", "1979-05-27T07:32:00+24:00", "07:60:00", "", "=",
         "{a = 1,}", "{,}", "[,]", "[1,,2]", "\"\n\"", "'''", "\"\"\"a\"\"", "\"\\x41\"", "'\u{0}'", "1 # \u{1}",
     ])
-    func whatIsNoValue(text: String) {
+    func `what is no value`(text: String) {
         #expect(throws: TOMLError.self) { try value(text) }
     }
 }

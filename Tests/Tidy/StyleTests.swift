@@ -50,6 +50,18 @@ struct StyleTests {
         }
     }
 
+    @Test func `a test is named by a sentence`() throws {
+        for file in try Repository.tests.get() {
+            var isTest = false
+            for (index, code) in file.code.enumerated() {
+                isTest = isTest || code.contains(/@Test\b/)
+                guard isTest, let start = code.firstRange(of: #/\bfunc /#)?.upperBound else { continue }
+                isTest = false
+                #expect(code[start...].first == "`", "\(file.place(index)): write what is true, between backticks")
+            }
+        }
+    }
+
     @Test func `nothing is left for later`() throws {
         // Put together here, so that this file passes its own test.
         let marks = ["FIX" + "ME", "TO" + "DO", "XX" + "X"]

@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func callsThatOverlapGetTheirOwnAnswers() async throws {
+    @Test func `calls that overlap get their own answers`() async throws {
         let test = await TestService()
         let connection = try await connect(to: test)
         await withTaskGroup(of: Void.self) { group in
@@ -51,7 +51,7 @@ import Testing
         try await eventually("gone") { test.server.connectionCount == 0 }
     }
 
-    @Test func anErrorIsTheAnswerAndTheConnectionGoesOn() async throws {
+    @Test func `an error is the answer and the connection goes on`() async throws {
         let test = await TestService()
         let connection = try await connect(to: test)
         let refused = await withCheckedContinuation { continuation in
@@ -68,7 +68,7 @@ import Testing
         await onQueue { connection.close() }
     }
 
-    @Test func aStreamIsReadOnlyAsFarAsItIsWanted() async throws {
+    @Test func `a stream is read only as far as it is wanted`() async throws {
         let test = await TestService()
         let connection = try await connect(to: test)
         let replies = await onQueue { connection.stream(Count.self, .init()) }
@@ -92,7 +92,7 @@ import Testing
         expect(await next(replies), is: .failure(.closed))
     }
 
-    @Test func aStreamEndsWithNilAndCallsBehindItAreAnswered() async throws {
+    @Test func `a stream ends with nil and calls behind it are answered`() async throws {
         let test = await TestService()
         let connection = try await connect(to: test)
         let replies = await onQueue { connection.stream(Count.self, .init(to: 2)) }
@@ -105,7 +105,7 @@ import Testing
         await onQueue { connection.close() }
     }
 
-    @Test func whatCameBeforeTheHangUpIsDelivered() async throws {
+    @Test func `what came before the hang up is delivered`() async throws {
         let (connection, service) = try await connectToRaw()
         let replies = await onQueue { connection.stream(Count.self, .init()) }
         expect(await service.receive()) { $0 != nil }
@@ -122,7 +122,8 @@ import Testing
         (#"{"parameters":{"text":"x"},"continues":true}"#, .violated(.unexpectedReply)),
         (String(repeating: "x", count: 1001), .violated(.messageTooLong(limit: 1000))),
     ])
-    func aServiceThatBreaksTheProtocolEndsTheConnection(message: String, error: VarlinkCallError) async throws {
+    func `a service that breaks the protocol ends the connection`(message: String, error: VarlinkCallError) async throws
+    {
         let (connection, service) = try await connectToRaw()
         async let first = ping(connection, "first")
         expect(await service.receive()) { $0 != nil }
@@ -132,14 +133,14 @@ import Testing
         expect(await service.receive(), is: nil)
     }
 
-    @Test func aReplyToNothingEndsTheConnection() async throws {
+    @Test func `a reply to nothing ends the connection`() async throws {
         let (connection, service) = try await connectToRaw()
         service.send(pong("?"))
         expect(await service.receive(), is: nil)
         expect(await ping(connection, "x"), is: .failure(.violated(.unexpectedReply)))
     }
 
-    @Test func aServiceThatHangsUpFailsTheCallsThatWait() async throws {
+    @Test func `a service that hangs up fails the calls that wait`() async throws {
         let (connection, service) = try await connectToRaw()
         async let waiting = ping(connection, "x")
         expect(await service.receive()) { $0 != nil }
@@ -148,7 +149,7 @@ import Testing
         expect(await ping(connection, "x"), is: .failure(.hungUp))
     }
 
-    @Test func closingFailsTheCallsThatWait() async throws {
+    @Test func `closing fails the calls that wait`() async throws {
         let (connection, service) = try await connectToRaw()
         async let waiting = ping(connection, "x")
         expect(await service.receive()) { $0 != nil }
@@ -157,7 +158,7 @@ import Testing
         expect(await service.receive(), is: nil)
     }
 
-    @Test func closingFromInsideACompletionIsAllowed() async throws {
+    @Test func `closing from inside a completion is allowed`() async throws {
         let test = await TestService()
         let connection = try await connect(to: test)
         let results = await withCheckedContinuation { continuation in
@@ -181,7 +182,7 @@ import Testing
         var values: [Result<Ping.Reply, VarlinkCallError>] = []
     }
 
-    @Test func aOnewayCallArrivesAndNothingIsWaitedFor() async throws {
+    @Test func `a oneway call arrives and nothing is waited for`() async throws {
         let test = await TestService()
         let connection = try await connect(to: test)
         await onQueue { connection.callOneway(Ping.self, .init(text: "silent")) }

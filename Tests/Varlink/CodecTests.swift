@@ -18,7 +18,7 @@ import Testing
         (#"{"method":"a.B","upgrade":true}"#, .upgrade),
         (#"{"method":"a.B","added later":[1]}"#, .single),
     ])
-    func callsAreRead(json: String, mode: VarlinkCall.Mode) throws {
+    func `calls are read`(json: String, mode: VarlinkCall.Mode) throws {
         let call = try VarlinkCall(Array(json.utf8))
         #expect(call.method == "a.B")
         #expect(call.mode == mode)
@@ -43,11 +43,11 @@ import Testing
         (#"{"method":"a.B","more":"true"}"#, .notACall("more has the wrong type")),
         (#"{"method":"a.B","more":true,"oneway":true}"#, .notACall("oneway, more and upgrade exclude each other")),
     ])
-    func whatIsNoCallIsRefusedWithTheReason(json: String, violation: VarlinkViolation) {
+    func `what is no call is refused with the reason`(json: String, violation: VarlinkViolation) {
         #expect(throws: violation) { try VarlinkCall(Array(json.utf8)) }
     }
 
-    @Test func bytesThatAreNotUTF8AreRefusedWhereverTheyStand() {
+    @Test func `bytes that are not UTF-8 are refused wherever they stand`() {
         let broken = Array(#"{"method":"a.B","passed over":""#.utf8) + [0xff] + Array(#""}"#.utf8)
         #expect(throws: VarlinkViolation.notUTF8) { try VarlinkCall(broken) }
         let utf16: [UInt8] = [0xff, 0xfe] + #"{"method":"a.B"}"#.utf16.flatMap { [UInt8($0 & 0xff), UInt8($0 >> 8)] }
@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test(arguments: ["", #","parameters":null"#, #","parameters":{}"#])
-    func parametersLeftOutNullAndEmptyAreTheSame(member: String) throws {
+    func `parameters left out null and empty are the same`(member: String) throws {
         let call = try VarlinkCall(Array(#"{"method":"a.B"\#(member)}"#.utf8))
         #expect(try call.parameters(as: Parameters.self) == Parameters())
         #expect(try call.parameters(as: VarlinkEmpty.self) == VarlinkEmpty())
@@ -85,7 +85,7 @@ import Testing
         ("[]", "parameters"),
         (#""text""#, "parameters"),
     ])
-    func theParameterThatIsWrongIsNamed(parameters: String, name: String?) throws {
+    func `the parameter that is wrong is named`(parameters: String, name: String?) throws {
         let call = try VarlinkCall(Array(#"{"method":"a.B","parameters":\#(parameters)}"#.utf8))
         guard let name else {
             _ = try call.parameters(as: Parameters.self)
@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test(arguments: VarlinkCall.Mode.allCases)
-    func callsSurviveEncodingAndAreNulTerminatedOnce(mode: VarlinkCall.Mode) throws {
+    func `calls survive encoding and are nul terminated once`(mode: VarlinkCall.Mode) throws {
         let parameters = Parameters(
             text: "a/b \u{0} é \n", count: .max, colour: .red, place: .init(x: -1, y: 0.5), names: [])
         let bytes = VarlinkMessage.call(Method.self, parameters, mode).bytes
@@ -112,7 +112,7 @@ import Testing
         (.milliseconds(Int.max), .max), (.milliseconds(Int.min), .min), (.seconds(Int64.max), .max),
         (.seconds(Int64.min), .min),
     ])
-    func aDurationIsWrittenAsMillisecondsAsManyAsANumberCanBe(duration: Duration, number: Int) throws {
+    func `a duration is written as milliseconds as many as a number can be`(duration: Duration, number: Int) throws {
         let json = Parameters(pause: duration).json
         #expect(String(decoding: json, as: UTF8.self) == #"{"pauseMilliseconds":\#(number)}"#)
         let call = try VarlinkCall(
@@ -120,7 +120,7 @@ import Testing
         #expect(try call.parameters(as: Parameters.self).pause == .milliseconds(number))
     }
 
-    @Test func repliesHaveNoOtherMembersAndNoNull() throws {
+    @Test func `replies have no other members and no null`() throws {
         func members(_ message: VarlinkMessage) throws -> [String: Any] {
             let object = try JSONSerialization.jsonObject(with: Data(message.bytes.dropLast()))
             return try #require(object as? [String: Any])
@@ -142,7 +142,7 @@ import Testing
         (#"{"parameters":{"text":"x","added later":1},"continues":true}"#, "x", true),
         (#"{"parameters":{"text":"x"},"continues":false,"added later":{}}"#, "x", false),
     ])
-    func repliesAreRead(json: String, text: String?, continues: Bool) throws {
+    func `replies are read`(json: String, text: String?, continues: Bool) throws {
         guard case .success(let reply, let more) = try VarlinkReply<Method.Reply>(Array(json.utf8)) else {
             Issue.record("read as an error")
             return
@@ -158,11 +158,11 @@ import Testing
         (#"{"parameters":[]}"#, .notAReply("parameters has the wrong type")),
         (#"{"parameters":{"text":1}}"#, .notAReply("parameters.text has the wrong type")),
     ])
-    func whatIsNoReplyIsRefusedWithTheReason(json: String, violation: VarlinkViolation) {
+    func `what is no reply is refused with the reason`(json: String, violation: VarlinkViolation) {
         #expect(throws: violation) { try VarlinkReply<Method.Reply>(Array(json.utf8)) }
     }
 
-    @Test func errorsAreTypedOnBothSides() throws {
+    @Test func `errors are typed on both sides`() throws {
         let sent = VarlinkMessage.error(ServiceAPI.InterfaceNotFound(interface: "a.b"))
         guard case .failure(let failure) = try VarlinkReply<Method.Reply>(Array(sent.bytes.dropLast())) else {
             Issue.record("read as a success")
@@ -182,7 +182,7 @@ import Testing
 
 @Suite struct LongReplyTests {
     @Test(arguments: [0, 1, 3], [false, true])
-    func elementsEncodedOneByOneMakeTheSameReply(count: Int, continues: Bool) {
+    func `elements encoded one by one make the same reply`(count: Int, continues: Bool) {
         let all = (0..<count).map { CodecAPI.Place(x: $0) }
         let kind = "\"list\":[]"
         var reply = VarlinkLongReply(CodecAPI.All.Reply(list: [], kind: kind), continues: continues, "list")

@@ -19,7 +19,7 @@ import Testing
     private static let keep = #"{"method":"org.example.Luggage.Keep"}"#
     private static let done = #"{"parameters":{}}"#
 
-    @Test func theMethodThatAsksGetsTheDescriptorItNames() async throws {
+    @Test func `the method that asks gets the descriptor it names`() async throws {
         let test = await LuggageService()
         let client = try await test.client()
         client.send(Self.weigh(1), passing: [file("first").release(), file("second").release()])
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(arguments: [1, -1, 4096])
-    func aDescriptorThatIsNotThereIsAWrongParameter(place: Int) async throws {
+    func `a descriptor that is not there is a wrong parameter`(place: Int) async throws {
         let test = await LuggageService()
         let client = try await test.client()
         client.send(Self.weigh(place), passing: [file("first").release()])
@@ -41,7 +41,7 @@ import Testing
     }
 
     /// All is in the socket before the first read, and the kernel runs together what it may.
-    @Test func messagesThatRunTogetherKeepTheirDescriptors() async throws {
+    @Test func `messages that run together keep their descriptors`() async throws {
         let test = await LuggageService()
         let (ours, theirs) = socketPair()
         let client = RawClient(OwnedDescriptor(theirs))
@@ -60,7 +60,7 @@ import Testing
     }
 
     /// However messages are cut into parts and run together, each finds its own descriptors.
-    @Test func anySplittingLeavesDescriptorsWithTheirMessages() async throws {
+    @Test func `any splitting leaves descriptors with their messages`() async throws {
         let seed = UInt64.random(in: 0 ... .max)
         var random = SplitMix(state: seed)
         for _ in 0..<30 {
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test func aDescriptorWaitsForTheRestOfItsMessage() async throws {
+    @Test func `a descriptor waits for the rest of its message`() async throws {
         let test = await LuggageService()
         let client = try await test.client()
         let bytes = Array(Self.weigh(0).utf8) + [0]
@@ -104,7 +104,7 @@ import Testing
         expect(await client.receive(), is: pong("patient"))
     }
 
-    @Test func descriptorsOnSeveralPartsOfAMessageEndTheConnection() async throws {
+    @Test func `descriptors on several parts of a message end the connection`() async throws {
         let test = await LuggageService()
         let client = try await test.client()
         let tracer = Tracer()
@@ -121,7 +121,7 @@ import Testing
     }
 
     @Test(arguments: [walk, #"{"method":"org.example.Luggage.None"}"#])
-    func aThousandDescriptorsThatNobodyAskedForAreClosedAndCounted(call: String) async throws {
+    func `a thousand descriptors that nobody asked for are closed and counted`(call: String) async throws {
         let test = await LuggageService()
         let client = try await test.client()
         for _ in 0..<250 {
@@ -138,7 +138,7 @@ import Testing
     }
 
     /// Closing such a socket waits until its peer has taken everything, or for a thousand seconds.
-    @Test func aSocketThatLingersHoldsUpNobody() async throws {
+    @Test func `a socket that lingers holds up nobody`() async throws {
         let test = await LuggageService()
         let client = try await test.client()
         let socket = try LingeringSocket()
@@ -149,7 +149,7 @@ import Testing
         socket.hangUp()
     }
 
-    @Test func whatIsNoSocketIsClosedAsWell() async throws {
+    @Test func `what is no socket is closed as well`() async throws {
         var limits = VarlinkServer.Limits()
         limits.waitingDescriptorsPerUser = 1
         let test = await LuggageService(limits: limits)
@@ -175,7 +175,7 @@ import Testing
         }
     }
 
-    @Test func moreDescriptorsThanAllowedEndTheirConnectionAndNoOther() async throws {
+    @Test func `more descriptors than allowed end their connection and no other`() async throws {
         let test = await LuggageService()
         let other = try await test.client()
         let client = try await test.client()
@@ -193,7 +193,7 @@ import Testing
         }
     }
 
-    @Test func descriptorsThatWaitAreBoundedForAUserAndNotForEver() async throws {
+    @Test func `descriptors that wait are bounded for a user and not for ever`() async throws {
         var limits = VarlinkServer.Limits()
         limits.waitingDescriptorsPerUser = 2
         let test = await LuggageService(limits: limits)
@@ -216,7 +216,7 @@ import Testing
         expect(await next.receive(), is: pong("room"))
     }
 
-    @Test func descriptorsOfACallAreClosedWhenItIsOver() async throws {
+    @Test func `descriptors of a call are closed when it is over`() async throws {
         let test = await LuggageService()
         let client = try await test.client()
         let answered = Tracer()
@@ -235,7 +235,7 @@ import Testing
     }
 
     @Test(arguments: [0, 200_000])
-    func aReplyBringsItsDescriptorWithItsFirstByte(weight: Int) async throws {
+    func `a reply brings its descriptor with its first byte`(weight: Int) async throws {
         let test = await LuggageService()
         let client = try await test.client()
         let call = #"{"method":"org.example.Luggage.Fetch","parameters":{"text":"back","weight":\#(weight)}}"#
@@ -248,7 +248,7 @@ import Testing
         expect(await client.receive(), is: Self.done)
     }
 
-    @Test func aOnewayCallClosesTheDescriptorsOfItsAnswer() async throws {
+    @Test func `a oneway call closes the descriptors of its answer`() async throws {
         let test = await LuggageService()
         let client = try await test.client()
         client.send(#"{"method":"org.example.Luggage.Fetch","parameters":{"text":"x"},"oneway":true}"#, Self.walk)
@@ -258,7 +258,7 @@ import Testing
 
     /// A socket that is full takes neither the bytes nor the descriptors; both stay with the channel.
     @Test(arguments: [true, false])
-    func whatCannotBeWrittenKeepsItsDescriptors(isReadInTheEnd: Bool) async throws {
+    func `what cannot be written keeps its descriptors`(isReadInTheEnd: Bool) async throws {
         let (ours, theirs) = socketPair()
         let client = RawClient(OwnedDescriptor(theirs))
         let tracer = Tracer()
@@ -298,7 +298,7 @@ import Testing
         var channel: Channel?
     }
 
-    @Test func aClientPassesDescriptorsAndGetsSome() async throws {
+    @Test func `a client passes descriptors and gets some`() async throws {
         let test = await LuggageService()
         let connection = try await test.connection()
         async let weighed = withCheckedContinuation { continuation in
@@ -333,7 +333,7 @@ import Testing
         return contents(of: descriptor)
     }
 
-    @Test func aClientThatAsksForNoDescriptorsClosesThem() async throws {
+    @Test func `a client that asks for no descriptors closes them`() async throws {
         let (ours, theirs) = socketPair()
         let service = RawClient(OwnedDescriptor(theirs))
         let connection = try await onQueue { try VarlinkConnection(OwnedDescriptor(ours)) }
@@ -351,7 +351,7 @@ import Testing
     }
 
     /// The kernel's own way, and the one before Linux 6.5.
-    @Test func thePeersProcessCanBeOpened() async throws {
+    @Test func `the peers process can be opened`() async throws {
         let test = await LuggageService()
         let client = try await test.client()
         client.send(Self.keep)

@@ -4,7 +4,7 @@ import DialtoneVarlink
 import Testing
 
 @Suite struct FramerTests {
-    @Test func messagesAreCutAtTheirNuls() throws {
+    @Test func `messages are cut at their nuls`() throws {
         var framer = VarlinkFramer(limit: 10)
         framer.append(Array("a\0bc\0\0d".utf8))
         #expect(try framer.next() == Array("a".utf8))
@@ -18,7 +18,7 @@ import Testing
         #expect(framer.isEmpty)
     }
 
-    @Test func theLimitIsExact() throws {
+    @Test func `the limit is exact`() throws {
         var fits = VarlinkFramer(limit: 4)
         fits.append([1, 2, 3, 4])
         #expect(try fits.next() == nil)
@@ -30,7 +30,7 @@ import Testing
         #expect(throws: VarlinkViolation.messageTooLong(limit: 4)) { try tooLong.next() }
     }
 
-    @Test func anUnendingMessageIsRefusedBeforeItEnds() throws {
+    @Test func `an unending message is refused before it ends`() throws {
         var framer = VarlinkFramer(limit: 4)
         framer.append([0, 1, 2, 3, 4])
         #expect(try framer.next() == [])
@@ -40,7 +40,7 @@ import Testing
     }
 
     /// However a stream is split and whenever it is drained, the same messages come out of it.
-    @Test func anySplittingYieldsTheSameMessages() throws {
+    @Test func `any splitting yields the same messages`() throws {
         let seed = UInt64.random(in: 0 ... .max)
         var random = SplitMix(state: seed)
         for _ in 0..<500 {

@@ -13,7 +13,7 @@ import Testing
     /// A client that streams sends its own end and many others over its connection, and closes all of them. What is in
     /// the socket keeps them open until the server reads it.
     @Test(arguments: [true, false])
-    func connectionsWhoseEndsWereSentOverAStreamAreEnded(isSentBehindTheCall: Bool) async throws {
+    func `connections whose ends were sent over a stream are ended`(isSentBehindTheCall: Bool) async throws {
         let test = await TestService()
         var ends: [CInt] = []
         for _ in 0..<200 {
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test(arguments: Parting.allCases)
-    func aConnectionOfAProcessThatEndedIsEnded(parting: Parting) async throws {
+    func `a connection of a process that ended is ended`(parting: Parting) async throws {
         let test = await LuggageService()
         let directory = TemporaryDirectory()
         let path = directory.path + "/socket"
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test(arguments: Place.allCases)
-    func aSocketThatLingersHoldsUpNobodyWhereverItIs(place: Place) async throws {
+    func `a socket that lingers holds up nobody wherever it is`(place: Place) async throws {
         let lingering = [try LingeringSocket(), try LingeringSocket()]
         var limits = VarlinkServer.Limits()
         limits.descriptorsPerCall = 1

@@ -14,7 +14,7 @@ import Testing
         "{\"method\":\"org.example.Test.Ping\",\"more\":\"yes\"}\0",
         "{\"method\":\"org.example.Test.Ping\",\"more\":true,\"oneway\":true}\0", "{\"method\":\"\u{fffd}\0",
     ])
-    func whatIsNotVarlinkEndsItsConnectionAndNoOther(bytes: String) async throws {
+    func `what is not varlink ends its connection and no other`(bytes: String) async throws {
         let test = await TestService()
         let other = try await test.client()
         let client = try await test.client()
@@ -27,7 +27,7 @@ import Testing
         try await eventually("reported") { test.incidents.count == 1 && test.server.connectionCount == 1 }
     }
 
-    @Test func aMessageOverTheLimitEndsItsConnectionBeforeItIsComplete() async throws {
+    @Test func `a message over the limit ends its connection before it is complete`() async throws {
         var limits = VarlinkServer.Limits()
         limits.messageBytes = 1000
         let test = await TestService(limits: limits)
@@ -39,14 +39,14 @@ import Testing
         }
     }
 
-    @Test func aCallMayComeByteByByte() async throws {
+    @Test func `a call may come byte by byte`() async throws {
         let test = await TestService()
         let client = try await test.client()
         for byte in Array(ping("slow").utf8) + [0] { client.send(bytes: [byte]) }
         expect(await client.receive(), is: pong("slow"))
     }
 
-    @Test func callsThatRunTogetherAreAnsweredInOrder() async throws {
+    @Test func `calls that run together are answered in order`() async throws {
         let test = await TestService()
         let client = try await test.client()
         let texts = (0..<300).map { "\($0)" }
@@ -54,7 +54,7 @@ import Testing
         for text in texts { expect(await client.receive(), is: pong(text)) }
     }
 
-    @Test func aCallThatIsAnsweredLaterHoldsThoseBehindIt() async throws {
+    @Test func `a call that is answered later holds those behind it`() async throws {
         let test = await TestService()
         let client = try await test.client()
         client.send(call("Later"), ping("second"))
@@ -67,7 +67,7 @@ import Testing
         expect(await client.receive(), is: pong("second"))
     }
 
-    @Test func aCallThatIsAnsweredLaterIsCancelledByTheHangUp() async throws {
+    @Test func `a call that is answered later is cancelled by the hang up`() async throws {
         let test = await TestService()
         let client = try await test.client()
         client.send(call("Later"), ping("never"))
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func aCallThatIsForgottenEndsItsConnection() async throws {
+    @Test func `a call that is forgotten ends its connection`() async throws {
         let test = await TestService()
         let client = try await test.client()
         client.send(call("Later"))
@@ -95,7 +95,7 @@ import Testing
         expect(await client.receive(), is: nil)
     }
 
-    @Test func aHandlerThatThrowsWithTheExchangeInHandAnswersWithItsError() async throws {
+    @Test func `a handler that throws with the exchange in hand answers with its error`() async throws {
         let test = await TestService()
         await onQueue { test.laterThrows = true }
         let client = try await test.client()
@@ -104,7 +104,7 @@ import Testing
         expect(await client.receive(), is: pong("next"))
     }
 
-    @Test func aOnewayCallIsNeverAnswered() async throws {
+    @Test func `a oneway call is never answered`() async throws {
         let test = await TestService()
         let client = try await test.client()
         client.send(
@@ -114,7 +114,7 @@ import Testing
         await onQueue { #expect(test.pings == ["silent", "spoken"]) }
     }
 
-    @Test func onewayCallsOfAClientThatHungUpAreCarriedOut() async throws {
+    @Test func `oneway calls of a client that hung up are carried out`() async throws {
         let test = await TestService()
         let texts = (0..<100).map { "\($0)" }
         do {
@@ -124,7 +124,7 @@ import Testing
         try await eventually("carried out") { test.pings == texts && test.server.connectionCount == 0 }
     }
 
-    @Test func aClientThatClosesItsSendingSideGetsItsAnswers() async throws {
+    @Test func `a client that closes its sending side gets its answers`() async throws {
         let test = await TestService()
         let client = try await test.client()
         client.send(call("Later"), ping("second"))
@@ -136,7 +136,7 @@ import Testing
         expect(await client.receive(), is: nil)
     }
 
-    @Test func aClientThatVanishesInTheMiddleOfAMessageIsForgotten() async throws {
+    @Test func `a client that vanishes in the middle of a message is forgotten`() async throws {
         let test = await TestService()
         do {
             let client = try await test.client()
@@ -160,7 +160,7 @@ import Testing
         (#"{"method":""}"#, "InvalidParameter", #""parameter":"method""#),
         (call("Count"), "ExpectedMore", ""),
     ])
-    func aCallThatCannotBeAnsweredSaysWhy(message: String, error: String, parameters: String) async throws {
+    func `a call that cannot be answered says why`(message: String, error: String, parameters: String) async throws {
         let test = await TestService()
         let client = try await test.client()
         client.send(message, ping("next"))
@@ -168,7 +168,7 @@ import Testing
         expect(await client.receive(), is: pong("next"))
     }
 
-    @Test func aMethodWithoutStreamAnswersOnceAlsoWhenAskedForMore() async throws {
+    @Test func `a method without stream answers once also when asked for more`() async throws {
         let test = await TestService()
         let client = try await test.client()
         client.send(ping("once", #","more":true"#), ping("next"))
@@ -176,7 +176,7 @@ import Testing
         expect(await client.receive(), is: pong("next"))
     }
 
-    @Test func answersThatNobodyReadsStopTheReadingOfCalls() async throws {
+    @Test func `answers that nobody reads stop the reading of calls`() async throws {
         let test = await TestService()
         let client = try await test.client()
         // A send that would block for this long counts as refused. A slow machine can only make it refuse earlier.
@@ -196,7 +196,7 @@ import Testing
     }
 
     /// Calls with bytes changed, dropped, doubled and cut: whatever becomes of their connections, the others stay.
-    @Test func noBytesBringTheServerDown() async throws {
+    @Test func `no bytes bring the server down`() async throws {
         let seed = UInt64.random(in: 0 ... .max)
         var random = SplitMix(state: seed)
         let test = await TestService()
@@ -228,7 +228,7 @@ import Testing
         try await eventually("all but one gone, seed \(seed)") { test.server.connectionCount == 1 }
     }
 
-    @Test func noUserGetsMoreConnectionsThanAllowed() async throws {
+    @Test func `no user gets more connections than allowed`() async throws {
         var limits = VarlinkServer.Limits()
         limits.connectionsPerUser = 2
         limits.privileged = []
@@ -247,7 +247,7 @@ import Testing
         }
     }
 
-    @Test func whoHasMostGivesWayWhereNothingMoreIsAdmitted() async throws {
+    @Test func `who has most gives way where nothing more is admitted`() async throws {
         let test = await TestService()
         await onQueue {
             test.server.admission = { [unowned server = test.server] peer throws(VarlinkFailure) in
@@ -272,7 +272,7 @@ import Testing
         expect(await late[39].receive()?.hasPrefix(#"{"error":"org.example.Test.Refused""#), is: true)
     }
 
-    @Test func asManyAsItTakesGiveWayToSomebodyPrivileged() async throws {
+    @Test func `as many as it takes give way to somebody privileged`() async throws {
         var limits = VarlinkServer.Limits()
         limits.privileged = [7]
         let test = await TestService(limits: limits)
@@ -291,7 +291,7 @@ import Testing
         expect(await greedy[0].receive(), is: pong("the oldest"))
     }
 
-    @Test func usersOfOneAccountShareItsConnections() async throws {
+    @Test func `users of one account share its connections`() async throws {
         var limits = VarlinkServer.Limits()
         limits.connectionsPerUser = 2
         let test = await TestService(limits: limits)
@@ -305,7 +305,7 @@ import Testing
         }
     }
 
-    @Test func whenUsersHaveTakenAllTheyCanAnotherUserAndRootAreServed() async throws {
+    @Test func `when users have taken all they can another user and root are served`() async throws {
         var limits = VarlinkServer.Limits()
         limits.connections = 40
         limits.privilegedConnections = 2
@@ -333,7 +333,7 @@ import Testing
         expect(await third.receive(), is: nil, "root has no more than what is kept for it")
     }
 
-    @Test func aUserWithManyConnectionsIsServedBesideTheOthersAndNotBefore() async throws {
+    @Test func `a user with many connections is served beside the others and not before`() async throws {
         let greedy = 300
         var places: [Int] = []
         // The agent's thread may be late with the last one, and then many calls went before it in any order of serving.
@@ -364,7 +364,7 @@ import Testing
     }
 
     /// Not in the connection's next turn, before which a thousand others of the same user's make such an answer.
-    @Test func anAnswerThatTheSocketDoesNotTakeCountsAsHeldAtOnce() async throws {
+    @Test func `an answer that the socket does not take counts as held at once`() async throws {
         let test = await LuggageService()
         let (ours, theirs) = socketPair()
         defer { close(theirs) }
@@ -381,7 +381,7 @@ import Testing
     }
 
     /// A user whose clients hold more than the share loses the greediest of them; nobody else notices.
-    @Test func whatIsHeldIsBoundedForAUser() async throws {
+    @Test func `what is held is bounded for a user`() async throws {
         var limits = VarlinkServer.Limits()
         limits.heldBytesPerUser = 100_000
         limits.messageBytes = 64_000
@@ -402,7 +402,7 @@ import Testing
         try await eventually("nothing held") { test.server.heldBytes(for: 1) == 0 }
     }
 
-    @Test func aServerThatStopsAnsweringGoesOnWithItsStreamsAlone() async throws {
+    @Test func `a server that stops answering goes on with its streams alone`() async throws {
         let test = await TestService()
         let (idle, waiting) = (try await test.client(), try await test.client())
         let (streaming, ending) = (try await test.client(), try await test.client())
@@ -425,7 +425,7 @@ import Testing
         await onQueue { #expect(test.pings == []) }
     }
 
-    @Test func closingTheServerEndsEverything() async throws {
+    @Test func `closing the server ends everything`() async throws {
         let test = await TestService()
         let idle = try await test.client()
         let streaming = try await test.client()

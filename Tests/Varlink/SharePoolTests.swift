@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 4, 10, 13, 16, 100, 1000, 4096])
-    func howeverManyUsersTakeAllTheyCanEachHasAsMuchAsTheOthers(users: Int) {
+    func `however many users take all they can each has as much as the others`(users: Int) {
         var pool = SharePool(total: 4096, perUser: 1024)
         let counts = taken(by: users, of: &pool)
         let fair = min(1024, 4096 / users)
@@ -30,7 +30,7 @@ import Testing
         #expect(pool.used <= 4096)
     }
 
-    @Test func whatIsGivenBackIsThereAgain() {
+    @Test func `what is given back is there again`() {
         var pool = SharePool(total: 4, perUser: 2)
         pool.add(1, for: 1)
         pool.add(1, for: 1)
@@ -43,7 +43,7 @@ import Testing
 }
 
 @Suite struct IncidentPacerTests {
-    @Test func ofAKindAndAUserOneAMinuteIsToldWithTheNumberOfTheOthers() {
+    @Test func `of a kind and a user one a minute is told with the number of the others`() {
         var pacer = IncidentPacer()
         #expect(pacer.admit(kind: 0, user: 7, now: .zero) == 0)
         for second in 1...59 { #expect(pacer.admit(kind: 0, user: 7, now: .seconds(second)) == nil) }
@@ -53,7 +53,7 @@ import Testing
         #expect(pacer.admit(kind: 0, user: 7, now: .seconds(61)) == nil)
     }
 
-    @Test func aMillionUsersInAMinuteTakeNoMoreThanTheirPlaces() {
+    @Test func `a million users in a minute take no more than their places`() {
         var pacer = IncidentPacer()
         let told = (0..<10_000).count { pacer.admit(kind: 0, user: UInt32($0), now: .seconds(1)) != nil }
         #expect(told == IncidentPacer.mostRemembered)
@@ -62,7 +62,7 @@ import Testing
 }
 
 @Suite struct ConnectPaceTests {
-    @Test func eachUserConnectsSoOftenInASecondAndNoMore() {
+    @Test func `each user connects so often in a second and no more`() {
         var pace = ConnectPace(limit: 3)
         for number in 0..<5 {
             let isAdmitted = pace.admits(7, now: .seconds(10))
@@ -79,7 +79,7 @@ import Testing
         (512, 4096, 14, 1024, 32, 32), (48, 768, 4, 768, 3, 3), (16, 256, 4, 256, 1, 1), (0, 16, 4, 16, 0, 0),
         (1 << 40, 4096, 32, 1024, 128, 32),
     ])
-    func whatClientsMayTakeFitsIntoTheMemory(
+    func `what clients may take fits into the memory`(
         mebibytes: Int, all: Int, buffer: Int, ofUser: Int, held: Int, heldByUser: Int
     ) {
         var limits = VarlinkServer.Limits()

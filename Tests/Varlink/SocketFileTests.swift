@@ -20,7 +20,7 @@ import Testing
         return lstat(path, &status) == 0 ? status.st_mode & 0o7777 : nil
     }
 
-    @Test func aServerIsReachableAtItsPathUntilItCloses() async throws {
+    @Test func `a server is reachable at its path until it closes`() async throws {
         let test = await TestService()
         try await onQueue { try test.server.listen(at: path, mode: 0o640) }
         #expect(mode(of: path) == 0o640)
@@ -35,7 +35,7 @@ import Testing
         #expect(mode(of: path) == 0o600)
     }
 
-    @Test func aDeadSocketIsReplaced() async throws {
+    @Test func `a dead socket is replaced`() async throws {
         _ = try UnixSocket.bind(to: path)
         #expect(mode(of: path) != nil)
         #expect(throws: SystemError("connecting to \(path)", code: ECONNREFUSED)) { try connect() }
@@ -46,7 +46,7 @@ import Testing
         expect(await client.receive(), is: pong("alive"))
     }
 
-    @Test func aLiveSocketIsRefusedAndLeftAlone() async throws {
+    @Test func `a live socket is refused and left alone`() async throws {
         let first = await TestService()
         let second = await TestService()
         try await onQueue { try first.server.listen(at: path, mode: 0o666) }
@@ -67,7 +67,7 @@ import Testing
         expect(await client.receive(), is: pong("still there"))
     }
 
-    @Test func ofTwoServicesThatStartTogetherOneGetsThePath() async throws {
+    @Test func `of two services that start together one gets the path`() async throws {
         for _ in 0..<100 {
             unlink(path)
             _ = try UnixSocket.bind(to: path)
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNoSocketIsRefusedAndLeftAlone() async throws {
+    @Test func `what is no socket is refused and left alone`() async throws {
         try Data("precious".utf8).write(to: URL(fileURLWithPath: path))
         let test = await TestService()
         await onQueue {
@@ -113,7 +113,7 @@ import Testing
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data("precious".utf8))
     }
 
-    @Test func whatTheKernelRefusesSaysWhatWasTried() async throws {
+    @Test func `what the kernel refuses says what was tried`() async throws {
         let test = await TestService()
         let long = directory.path + "/" + String(repeating: "x", count: 120)
         for (path, code) in [(long, ENAMETOOLONG), (directory.path + "/missing/test.sock", ENOENT)] {
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test func aSocketThatIsHandedInIsServedAndItsNameLeft() async throws {
+    @Test func `a socket that is handed in is served and its name left`() async throws {
         let socket = try UnixSocket.bind(to: path)
         try #require(listen(socket.number, 5) == 0)
         let number = socket.release()
@@ -144,7 +144,7 @@ import Testing
         #expect(mode(of: path) != nil)
     }
 
-    @Test func aDescriptorThatDoesNotListenIsRefused() async throws {
+    @Test func `a descriptor that does not listen is refused`() async throws {
         let test = await TestService()
         let (ours, theirs) = socketPair()
         defer { Glibc.close(theirs) }
@@ -166,7 +166,7 @@ import Testing
         }
     }
 
-    @Test func clientsThatWaitAreServedOnceDescriptorsAreFreeAgain() async throws {
+    @Test func `clients that wait are served once descriptors are free again`() async throws {
         // In a process of its own: the limit on descriptors would hit the tests beside this one.
         await #expect(processExitsWith: .success) {
             let directory = TemporaryDirectory()

@@ -15,7 +15,7 @@ import Testing
         #"{\#(continues ? #""continues":true,"# : "")"parameters":{"number":\#(number)}}"#
     }
 
-    @Test func aStreamEndsWithItsLastMessageAndTheConnectionGoesOn() async throws {
+    @Test func `a stream ends with its last message and the connection goes on`() async throws {
         let test = await TestService()
         let client = try await test.client()
         client.send(
@@ -27,7 +27,7 @@ import Testing
         try await eventually("ended once") { test.counters.map(\.endings) == [1, 1] }
     }
 
-    @Test func aWakeWritesBeforeItReturns() async throws {
+    @Test func `a wake writes before it returns`() async throws {
         let test = await TestService()
         let client = try await test.client()
         client.send(Self.subscribe)
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(arguments: [[], [ping("never"), "not even JSON"]])
-    func aHangUpEndsTheStreamAlsoBehindUnreadBytes(unread: [String]) async throws {
+    func `a hang up ends the stream also behind unread bytes`(unread: [String]) async throws {
         let test = await TestService()
         do {
             let client = try await test.client()
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func aStreamOutlivesTheSendingSideOfItsClient() async throws {
+    @Test func `a stream outlives the sending side of its client`() async throws {
         let test = await TestService()
         let client = try await test.client()
         client.send(Self.subscribe)
@@ -68,7 +68,7 @@ import Testing
     }
 
     /// A subscriber that does not read is asked for what fits into its socket and no more; the others do not notice.
-    @Test func aSubscriberThatNeverReadsHoldsUpNobodyAndGrowsNothing() async throws {
+    @Test func `a subscriber that never reads holds up nobody and grows nothing`() async throws {
         let total = 20_000
         let test = await TestService()
         let stalled = try await test.client()

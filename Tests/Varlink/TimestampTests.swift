@@ -16,12 +16,12 @@ import Testing
         (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
         (-62_167_219_200_000, "0000-01-01T00:00:00.000Z"),
     ])
-    func theTextAndTheNumberAreTheSameInstant(milliseconds: Int64, text: String) throws {
+    func `the text and the number are the same instant`(milliseconds: Int64, text: String) throws {
         #expect(Timestamp(milliseconds: milliseconds).description == text)
         #expect(Timestamp(text)?.milliseconds == milliseconds)
     }
 
-    @Test func itAgreesWithFoundation() throws {
+    @Test func `it agrees with foundation`() throws {
         let format = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
         let seed = UInt64.random(in: 0 ... .max)
         var state = seed
@@ -42,7 +42,7 @@ import Testing
         ("2026-03-01T14:02:11.04299999Z", 1_772_373_731_042),
         ("2016-12-31T23:59:60Z", 1_483_228_800_000),
     ])
-    func otherNumbersOfDigitsAreRead(text: String, milliseconds: Int64) {
+    func `other numbers of digits are read`(text: String, milliseconds: Int64) {
         #expect(Timestamp(text)?.milliseconds == milliseconds)
     }
 
@@ -52,11 +52,11 @@ import Testing
         "2026-03-01T24:00:00Z", "2026-03-01T14:60:11Z", "2026-03-01T14:02:61Z", "2026-03-01T14:02:11.Z",
         "2026-03-01T14:02:11.1xZ", "2026-03-01T14:02:11,1Z", "-026-03-01T14:02:11Z", "20x6-03-01T14:02:11Z",
     ])
-    func whatIsNoTimeInUTCIsRefused(text: String) {
+    func `what is no time in UTCIs refused`(text: String) {
         #expect(Timestamp(text) == nil)
     }
 
-    @Test func thePresentIsAfterThePast() {
+    @Test func `the present is after the past`() {
         #expect(Timestamp.now() > Timestamp(milliseconds: 1_767_225_600_000))
     }
 }
