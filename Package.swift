@@ -293,8 +293,8 @@ let package = Package(
             [
                 "Processes", "CNetlink", "CPlatform", "ConnectionIO", "DialtoneAPI", "DialtoneClient", "LabSupport",
                 "Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "Connection", "Systemd",
-                "TLSTestSupport", "TestSupport", "Varlink", "dialtone", "dialtone-launcher", "dialtoned", "lab-fuzzer",
-                "lab-launch", "lab-logind", "lab-neighbour", "lab-network-manager", "lab-systemd",
+                "TLSTestSupport", "TestSupport", "Varlink", "dialtone", "dialtone-launcher", "dialtoned", "lab-client",
+                "lab-fuzzer", "lab-launch", "lab-logind", "lab-neighbour", "lab-network-manager", "lab-systemd",
             ],
             resources: [.copy("agent.py"), .copy("mqtt_sleeper.py")], exclude: ["Golden"]),
         tests(
@@ -303,6 +303,9 @@ let package = Package(
                 "LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "TestSupport",
                 "dialtone",
             ]),
+        .executableTarget(
+            name: "lab-client", dependencies: ["DialtoneAPI", "DialtoneClient", "Platform", "Varlink"],
+            path: "Tests/LabClient", swiftSettings: strict),
         .executableTarget(name: "lab-launch", path: "Tests/LabLaunch"),
         .executableTarget(name: "lab-neighbour", path: "Tests/LabNeighbour"),
         .executableTarget(
