@@ -4,7 +4,8 @@ internal import DialtoneAPI
 internal import DialtoneConnection
 internal import Glibc
 
-// Options of sockets that nothing but the kernel acts on. One more takes a field of `SocketSettings` and a line here.
+// Options of sockets that nothing but the kernel acts on. One more takes a field of `SocketSettings`, a line here, and
+// its entry in docs/dialtone.toml.5.
 
 extension SettingsCheck {
     /// What is set on the connection's sockets.

@@ -241,7 +241,7 @@ extension Clientele.EndedFlow {
 }
 
 extension SavedConnection: CustomReflectable {
-    /// Without what clients gave: openings are in it, and in those are passwords.
+    /// Without the bytes of its settings and its opening, which may hold passwords.
     package var customMirror: Mirror {
         Mirror(
             self,
@@ -249,7 +249,7 @@ extension SavedConnection: CustomReflectable {
                 "name": name, "owner": owner, "isConfigured": isConfigured, "remote": remote, "redials": redials,
                 "parameters": parameters.count, "opening": opening.count, "flows": flows, "clients": clients,
                 "processes": processes,
-            ])
+            ], displayStyle: .struct)
     }
 }
 

@@ -109,8 +109,8 @@ struct WatchLineTests {
     }
 
     @Test func `a kind of event that this version does not know is shown like any other`() {
-        let event = Sample.event(.init(rawValue: "parked"), Sample.connection("office", .ready), reason: "by a client")
-        #expect(WatchLine(event).text == "ready: by a client")
+        let event = Sample.event(.init(rawValue: "painted"), Sample.connection("office", .ready), reason: "in blue")
+        #expect(WatchLine(event).text == "ready: in blue")
     }
 
     @Test func `a connection of a snapshot shows where it stands`() {
