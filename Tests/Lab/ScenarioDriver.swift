@@ -7,6 +7,7 @@ import Testing
 /// A client library that clients of some language use.
 enum ClientLibrary: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case swift = "Swift"
+    case c = "C"
 
     var testDescription: String { rawValue }
 
@@ -14,6 +15,7 @@ enum ClientLibrary: String, CaseIterable, Sendable, CustomTestStringConvertible 
     func command() async throws -> [String] {
         switch self {
         case .swift: [LabAgent.program("lab-client")]
+        case .c: [try await CLibrary.driver.value]
         }
     }
 }
