@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneExpectations
 import DialtoneLabSupport
 import Foundation
 import Testing
@@ -7,26 +8,65 @@ import Testing
 /// The client library for C, built once for all tests.
 enum CLibrary {
     private static let repository = URL(filePath: #filePath).appending(path: "../../..").standardizedFileURL.path
-    private static let folder = "\(repository)/.build/clients-c"
-
-    /// The driver of the scenarios, linked with the static library.
-    static let driver = Task {
-        try await make("\(folder)/driver")
-        return "\(folder)/driver"
+    /// Where the programs are that end with an error when they read what they may not, or leak.
+    private static let sanitized = "\(repository)/.build/clients-c/sanitized"
+    private static let programs = Task {
+        try await make(
+            "programs", in: sanitized, flags: "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all")
     }
 
-    /// Has `make` do something in the library's folder.
-    static func make(_ target: String) async throws {
+    /// A program of the library's folder: an example, or the driver of the scenarios.
+    static func program(_ name: String) async throws -> String {
+        try await programs.value
+        return "\(sanitized)/\(name)"
+    }
+
+    /// Runs the tests that the library has of its own.
+    static func check() async throws {
+        try await make("check", in: "\(repository)/.build/clients-c/plain", flags: "-O2 -g")
+    }
+
+    private static func make(_ target: String, in folder: String, flags: String) async throws {
         let machine = try await Namespace.create("a compiler's")
-        _ = try await machine.command(["make", "-C", "\(repository)/Clients/C", "BUILD=\(folder)", target])
+        _ = try await machine.command(
+            ["make", "-C", "\(repository)/Clients/C", "BUILD=\(folder)", "CFLAGS=\(flags)", target])
     }
 }
 
-/// What the library is by itself; `ClientScenarios` has what it does.
-@Suite("The library for C", .lab, .serialized)
+/// What the library is by itself, and the programs of docs/clients-c.md; `ClientScenarios` has what it does.
+@Suite("The library for C", .lab)
 struct CLibraryTests {
-    @Test func `it shows the names of its list, no others, and is used from C++`() async throws {
-        _ = try await CLibrary.driver.value
-        try await CLibrary.make("check")
+    @Test func `it shows the names of its list and no others, and C++ can use it`() async throws {
+        try await CLibrary.check()
+    }
+
+    @Test func `the first program of the tutorial tells each change of a path`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        try await machine.landBridge()
+        _ = try await home.start(on: machine)
+        let program = try await machine.spawn(
+            [try await CLibrary.program("path"), "203.0.113.7"], environment: ["DIALTONE_SOCKET": home.socket])
+        let first = try await program.line(containing: "satisfied")
+        #expect(first.text == "satisfied")
+        try await machine.ip("link set bridge1 down")
+        let loss = try await program.line(after: first, containing: "unsatisfied: noCarrier")
+        try await machine.ip("link set bridge1 up")
+        _ = try await program.line(after: loss, containing: "satisfied")
+    }
+
+    @Test func `the second program of the tutorial answers when the server has spoken`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        _ = try await home.start(on: machine)
+        let listener = try await machine.run { try TCPSocket.listening(on: 0) }
+        let opened = try await home.dialtone(
+            "open", "tcp://127.0.0.1:\(try listener.port())", "--name", "chat", on: machine)
+        #expect(opened.exit == .status(0), "\(opened)")
+        let server = try await machine.run { try listener.accept() }
+        let program = try await machine.spawn(
+            [try await CLibrary.program("answer"), "chat"], environment: ["DIALTONE_SOCKET": home.socket])
+        try await machine.run { try server.send("hello\n") }
+        expect(try await machine.run { try server.receive() }, is: "GOT hello\n")
+        expect(try await program.exit(), is: .status(0))
+        #expect(program.text(of: .output) == "hello")
     }
 }

@@ -15,7 +15,7 @@ enum ClientLibrary: String, CaseIterable, Sendable, CustomTestStringConvertible 
     func command() async throws -> [String] {
         switch self {
         case .swift: [LabAgent.program("lab-client")]
-        case .c: [try await CLibrary.driver.value]
+        case .c: [try await CLibrary.program("driver")]
         }
     }
 }
