@@ -210,8 +210,7 @@ final class BootedMachine: Sendable {
         }) {
             try files.createDirectory(atPath: folder, withIntermediateDirectories: true)
         }
-        let source = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appending(path: "systemd")
+        let source = URL(filePath: SourceTree.root).appending(path: "systemd")
         for name in ["dialtoned", "dialtone-launcher", "dialtone-tls"] {
             let service = try String(contentsOf: source.appending(path: "\(name).service.in"), encoding: .utf8)
             let installed = service.replacing(/@(BINDIR|LIBEXECDIR)@/, with: "/opt/dialtone")

@@ -7,9 +7,8 @@ import Testing
 
 /// The client library for C, built once for all tests.
 enum CLibrary {
-    private static let repository = URL(filePath: #filePath).appending(path: "../../..").standardizedFileURL.path
     /// Where the programs are that end with an error when they read what they may not, or leak.
-    private static let sanitized = "\(repository)/.build/clients-c/sanitized"
+    private static let sanitized = "\(SourceTree.root)/.build/clients-c/sanitized"
     private static let programs = Task {
         try await make(
             "programs", in: sanitized, flags: "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all")
@@ -23,13 +22,13 @@ enum CLibrary {
 
     /// Runs the tests that the library has of its own.
     static func check() async throws {
-        try await make("check", in: "\(repository)/.build/clients-c/plain", flags: "-O2 -g")
+        try await make("check", in: "\(SourceTree.root)/.build/clients-c/plain", flags: "-O2 -g")
     }
 
     private static func make(_ target: String, in folder: String, flags: String) async throws {
         let machine = try await Namespace.create("a compiler's")
         _ = try await machine.command(
-            ["make", "-C", "\(repository)/Clients/C", "BUILD=\(folder)", "CFLAGS=\(flags)", target])
+            ["make", "-C", "\(SourceTree.root)/Clients/C", "BUILD=\(folder)", "CFLAGS=\(flags)", target])
     }
 }
 

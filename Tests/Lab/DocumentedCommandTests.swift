@@ -7,8 +7,7 @@ import Testing
 /// The commands that README.md, the guides and dialtone(1) show are ones that `dialtone` takes.
 @Suite("Documented commands", .lab)
 struct DocumentedCommandTests {
-    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent()
+    private static let root = URL(filePath: SourceTree.root)
 
     @Test func `each is told of the network or of the missing agent, and none is bad usage`() async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())

@@ -109,7 +109,7 @@ final class LauncherMachine: Sendable {
     /// Starts a Python program of the owner's, with `Agent` of the sleeping client, to talk to the agent.
     func client(_ script: String) async throws -> LabProcess {
         let user = try #require(getpwnam(Self.owner)).pointee
-        let examples = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/") + "/Examples"
+        let examples = "\(SourceTree.root)/Examples"
         // The system's Python: the first in root's search path may lie in root's home, where nobody else may look.
         return try await network.spawn(
             [

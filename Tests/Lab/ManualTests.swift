@@ -7,18 +7,17 @@ import Testing
 /// The manual as `make install` puts it together: what man, whatis and groff make of it.
 @Suite("The manual", .lab)
 struct ManualTests {
-    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().path
-
     /// Makes all pages in a directory of their own.
     private static func pages(in directory: String, on machine: Namespace) async throws -> [String] {
-        _ = try await machine.command(["\(root)/scripts/manual", LabAgent.program("dialtone"), directory])
-        let interfaces = ["Network", "Connections"].map { "\(root)/Sources/DialtoneAPI/org.dialtone.\($0).varlink" }
+        _ = try await machine.command(["\(SourceTree.root)/scripts/manual", LabAgent.program("dialtone"), directory])
+        let interfaces = ["Network", "Connections"].map {
+            "\(SourceTree.root)/Sources/DialtoneAPI/org.dialtone.\($0).varlink"
+        }
         _ = try await machine.command(
             [LabAgent.program("varlink-swift"), "--manual", "November 26, 2026", "\(directory)/dialtone-varlink.7"]
                 + interfaces)
         for page in ["dialtone.toml.5", "dialtoned.8", "dialtone-launcher.8", "dialtone-tls.8"] {
-            try FileManager.default.copyItem(atPath: "\(root)/docs/\(page)", toPath: "\(directory)/\(page)")
+            try FileManager.default.copyItem(atPath: "\(SourceTree.root)/docs/\(page)", toPath: "\(directory)/\(page)")
         }
         return try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
     }

@@ -11,10 +11,8 @@ import Testing
 /// The independent clients from PyPI against the daemon that runs.
 @Suite("The daemon and clients in Python", .lab, .python)
 struct PythonTests {
-    private static let repository = URL(filePath: #filePath).appending(path: "../../..").standardizedFileURL.path
-
     /// The Python that has the clients. Inside of the sandbox there is no way to PyPI: `make test` makes it before.
-    fileprivate static let python = "\(repository)/.build/python-varlink/bin/python"
+    fileprivate static let python = "\(SourceTree.root)/.build/python-varlink/bin/python"
 
     private func cli(_ arguments: [String], on machine: Namespace) async throws -> Outcome {
         try await machine.outcome([Self.python, "-m", "varlink.cli"] + arguments)
@@ -78,8 +76,8 @@ struct PythonTests {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         _ = try await home.start(on: machine)
         let script = try await machine.outcome(
-            [Self.python, "\(Self.repository)/Tests/Lab/agent.py", home.socket],
-            environment: ["PYTHONPATH": "\(Self.repository)/Tests/DialtoneAPI", "PYTHONDONTWRITEBYTECODE": "1"])
+            [Self.python, "\(SourceTree.root)/Tests/Lab/agent.py", home.socket],
+            environment: ["PYTHONPATH": "\(SourceTree.root)/Tests/DialtoneAPI", "PYTHONDONTWRITEBYTECODE": "1"])
         #expect(script.exit == .status(0), "\(script)")
         #expect(script.output == "all as declared")
     }

@@ -132,8 +132,7 @@ struct SleepingClientStories {
     private static func command(
         for example: String, on machine: Namespace, in directory: String
     ) async throws -> [String] {
-        let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-        let source = "/\(root)/Examples/sleeping-client/\(example)"
+        let source = "\(SourceTree.root)/Examples/sleeping-client/\(example)"
         if example.hasSuffix(".py") { return ["python3", "-u", source] }
         guard example.hasSuffix(".c") else { return [try LabAgent.example(example)] }
         let compiled = "\(directory)/example"

@@ -23,12 +23,10 @@ struct SleepingSubscriber {
     /// Where the client's program is, for whichever user.
     private static func script(in home: DaemonHome) throws -> String {
         let path = "\(home.directory)/mqtt_sleeper.py"
-        try FileManager.default.copyItem(atPath: "\(repository)/Tests/Lab/mqtt_sleeper.py", toPath: path)
+        try FileManager.default.copyItem(atPath: "\(SourceTree.root)/Tests/Lab/mqtt_sleeper.py", toPath: path)
         chmod(path, 0o644)
         return path
     }
-
-    private static let repository = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
 
     /// Runs `body` with a broker and an agent, whose file says by what the client of "office" is woken.
     ///
@@ -96,7 +94,7 @@ struct SleepingSubscriber {
         let process = try await lab.host.spawn(
             ["python3", "\(home.directory)/mqtt_sleeper.py", mode, "office"],
             environment: [
-                "DIALTONE_SOCKET": home.socket, "PYTHONPATH": "\(Self.repository)/Examples/sleeping-client",
+                "DIALTONE_SOCKET": home.socket, "PYTHONPATH": "\(SourceTree.root)/Examples/sleeping-client",
                 "PYTHONDONTWRITEBYTECODE": "1",
             ])
         _ = try await process.line(containing: "parked")

@@ -128,9 +128,7 @@ struct TutorialStory {
 
     /// The page's commands by the name of their step, which is the second word of their block.
     private static func commands() throws -> [String: String] {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let text = try String(contentsOf: root.appending(path: "docs/first-sleeping-client.md"), encoding: .utf8)
+        let text = try String(contentsOfFile: "\(SourceTree.root)/docs/first-sleeping-client.md", encoding: .utf8)
         var (commands, step) = ([String: [String]](), String?.none)
         for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
             if line.hasPrefix("```") {
