@@ -9,6 +9,20 @@ import Testing
 /// What every client library passes, against the agent that runs: one list for all of them.
 @Suite("Client scenarios", .lab)
 struct ClientScenarios {
+    /// Has a driver open the connection "chat" and monitor it.
+    ///
+    /// - Returns: where its server listens, and the server's end of the socket that stands.
+    private func openChat(
+        _ driver: ScenarioDriver, on machine: Namespace
+    ) async throws -> (listener: TCPSocket, server: TCPSocket) {
+        let listener = try await machine.run { try TCPSocket.listening(on: 0) }
+        expect(try await driver.ask("open chat tcp://127.0.0.1:\(try listener.port())"), is: "ok")
+        let server = try await machine.run { try listener.accept() }
+        expect(try await driver.ask("monitor"), is: "ok")
+        try await driver.settled("chat", .ready)
+        return (listener, server)
+    }
+
     // MARK: - The network
 
     @Test(arguments: ClientLibrary.allCases)
@@ -71,11 +85,7 @@ struct ClientScenarios {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         _ = try await home.start(on: machine)
         let driver = try await ScenarioDriver.start(library, on: machine, home)
-        let listener = try await machine.run { try TCPSocket.listening(on: 0) }
-        expect(try await driver.ask("open chat tcp://127.0.0.1:\(try listener.port())"), is: "ok")
-        let server = try await machine.run { try listener.accept() }
-        expect(try await driver.ask("monitor"), is: "ok")
-        try await driver.settled("chat", .ready)
+        let (_, server) = try await openChat(driver, on: machine)
         let before = try await driver.ask("descriptors")
 
         for round in 0..<20 {
@@ -103,11 +113,7 @@ struct ClientScenarios {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         _ = try await home.start(on: machine)
         let driver = try await ScenarioDriver.start(library, on: machine, home)
-        let listener = try await machine.run { try TCPSocket.listening(on: 0) }
-        expect(try await driver.ask("open chat tcp://127.0.0.1:\(try listener.port())"), is: "ok")
-        let server = try await machine.run { try listener.accept() }
-        expect(try await driver.ask("monitor"), is: "ok")
-        try await driver.settled("chat", .ready)
+        let (_, server) = try await openChat(driver, on: machine)
         try await machine.run { try server.send("kept\n") }
         // The first call may open what the library keeps.
         expect(try await driver.ask("list"), is: "connections chat=ready")
@@ -142,13 +148,9 @@ struct ClientScenarios {
     func `an abandoned socket is dialled anew`(_ library: ClientLibrary) async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         _ = try await home.start(on: machine)
-        let listener = try await machine.run { try TCPSocket.listening(on: 0) }
         let driver = try await ScenarioDriver.start(library, on: machine, home)
         let watcher = try await ScenarioDriver.start(library, on: machine, home)
-        expect(try await driver.ask("open chat tcp://127.0.0.1:\(try listener.port())"), is: "ok")
-        let server = try await machine.run { try listener.accept() }
-        expect(try await watcher.ask("monitor"), is: "ok")
-        try await watcher.settled("chat", .ready)
+        let (listener, server) = try await openChat(watcher, on: machine)
         expect(try await driver.ask("take chat"), is: "taken chat 1")
         expect(try await driver.ask("send half a word"), is: "ok")
         expect(try await machine.run { try server.receive() }, is: "half a word\n")
@@ -178,11 +180,7 @@ struct ClientScenarios {
         try await fails("take office", "NotReady")
         expect(try await driver.ask("acknowledge office 9"), is: "ok")
 
-        let listener = try await machine.run { try TCPSocket.listening(on: 0) }
-        expect(try await driver.ask("open chat tcp://127.0.0.1:\(try listener.port())"), is: "ok")
-        let server = try await machine.run { try listener.accept() }
-        expect(try await driver.ask("monitor"), is: "ok")
-        try await driver.settled("chat", .ready)
+        let (listener, server) = try await openChat(driver, on: machine)
         expect(try await driver.ask("take chat"), is: "taken chat 1")
         // Another socket takes its place while this one is held.
         expect(try await driver.ask("redial chat"), is: "ok")

@@ -12,10 +12,10 @@ enum ClientLibrary: String, CaseIterable, Sendable, CustomTestStringConvertible 
     var testDescription: String { rawValue }
 
     /// Its driver: the program that does what the scenarios say, through that library alone.
-    func command() async throws -> [String] {
+    func driver() async throws -> String {
         switch self {
-        case .swift: [LabAgent.program("lab-client")]
-        case .c: [try await CLibrary.program("driver")]
+        case .swift: LabAgent.program("lab-client")
+        case .c: try await CLibrary.program("driver")
         }
     }
 }
@@ -49,11 +49,10 @@ final class ScenarioDriver: Sendable {
     /// Starts the driver of `library` beside the agent of `home`.
     static func start(_ library: ClientLibrary, on machine: Namespace, _ home: DaemonHome) async throws -> Self {
         let environment = ["DIALTONE_SOCKET": home.socket].merging(DaemonHome.quietCrashes) { mine, _ in mine }
-        return Self(try await machine.spawn(try await library.command(), environment: environment))
+        return Self(try await machine.spawn([try await library.driver()], environment: environment))
     }
 
     /// Gives a command, and returns its answer.
-    @discardableResult
     func ask(_ command: String) async throws -> String {
         let earlier = process.lines.last
         try process.send(command + "\n")

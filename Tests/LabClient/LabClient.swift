@@ -16,8 +16,6 @@ struct LabClient {
     var held: TakenSocket?
 
     static func main() async {
-        // A server that has gone is an error of `send`, and not the end of this program.
-        signal(SIGPIPE, SIG_IGN)
         var driver = LabClient()
         for await line in lines() {
             let words = line.split(separator: " ").map(String.init)

@@ -140,7 +140,6 @@ int dialtone_take(dialtone *client, const char *name, const char *until, dialton
 {
 	struct parameters parameters = begin_named(client, name);
 	dialtone_reply *taken;
-	int64_t place;
 	int result;
 
 	add_string(&parameters, "until", until);
@@ -149,8 +148,7 @@ int dialtone_take(dialtone *client, const char *name, const char *until, dialton
 		*reply = NULL;
 	if (result < 0)
 		return result;
-	place = dialtone_value_int(dialtone_reply_value(taken), "fileDescriptor", -1);
-	if (place < 0 || (uint64_t)place >= taken->descriptor_count)
+	if (dt_reply_place(taken) < 0)
 		result = dt_fail(&client->error, -EBADMSG,
 			"The agent's answer to Take came without the socket. Take it again: the agent keeps a copy.");
 	if (result == 0 && reply)

@@ -88,6 +88,8 @@ struct dt_message {
  * wrong in *reason, or -ENOMEM. */
 int dt_message_read(struct dt_message *message, const char *text, size_t length, const int *descriptors,
 	size_t descriptor_count, const char **reason);
+/* The place of the descriptor that "fileDescriptor" names; -1 where there is none. */
+int dt_reply_place(const dialtone_reply *reply);
 void dt_close_all(const int *descriptors, size_t count);
 
 /* ---- request.c: one call or stream ---- */

@@ -70,13 +70,19 @@ const dialtone_value *dialtone_reply_value(const dialtone_reply *reply)
 	return (const dialtone_value *)reply->parameters;
 }
 
-int dialtone_reply_take_fd(dialtone_reply *reply)
+int dt_reply_place(const dialtone_reply *reply)
 {
 	const json_t *place = json_object_get(reply->parameters, "fileDescriptor");
 	json_int_t index = json_is_integer(place) ? json_integer_value(place) : -1;
-	int descriptor;
 
-	if (index < 0 || (uint64_t)index >= reply->descriptor_count)
+	return index >= 0 && (uint64_t)index < reply->descriptor_count ? (int)index : -1;
+}
+
+int dialtone_reply_take_fd(dialtone_reply *reply)
+{
+	int index = dt_reply_place(reply), descriptor;
+
+	if (index < 0)
 		return -ENOENT;
 	descriptor = reply->descriptors[index];
 	reply->descriptors[index] = -1;
