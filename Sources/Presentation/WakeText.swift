@@ -26,6 +26,8 @@ enum WakeText {
             return ("not woken \(reasons): given up after \(attempts) in \(after)", .bad)
         case .programEnded: return ("its program ended \(wake.detail ?? "")", .warning)
         case .overran: return ("its client, woken \(reasons), has not parked it after \(after)", .warning)
+        // Of a later version.
+        default: return (wake.stage.rawValue, .faint)
         }
     }
 }

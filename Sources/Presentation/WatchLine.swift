@@ -67,6 +67,8 @@ package struct WatchLine: Hashable, Sendable {
         case .resumed:
             let slept = change.slept.map { " after \($0.short)" }
             (text, tone) = ("the machine woke\(slept ?? "")", .faint)
+        // Of a later version.
+        default: (text, tone) = (change.kind.rawValue, .faint)
         }
     }
 

@@ -47,7 +47,7 @@ final class WakeFixture {
             case .began, .joined, .acknowledged, .failed:
                 return "\(wake.stage.rawValue) \(wake.reasons.map(\.rawValue).joined(separator: ","))"
             case .attempted: return "attempted \(wake.means?.rawValue ?? "")"
-            case .attemptFailed, .programEnded, .overran: return "\(wake.stage.rawValue) \(wake.detail ?? "")"
+            default: return "\(wake.stage.rawValue) \(wake.detail ?? "")"
             }
         }
     }

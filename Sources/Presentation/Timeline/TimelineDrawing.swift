@@ -97,7 +97,7 @@ struct TimelineDrawing {
                 for name in lines.keys where lines[name]?.isOpen == true { gaps[name] = (last.time, time) }
             }
             hasEnded = false
-        case .resumed: break
+        default: break
         }
     }
 
