@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls every method with asyncvarlink, which refuses a reply with a field too many or too few.
+"""Calls methods of both interfaces with asyncvarlink, which refuses a reply with a field too many or too few.
 
 The types are written down here once more, by hand and in another language, on purpose.
 """

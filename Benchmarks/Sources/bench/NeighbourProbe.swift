@@ -90,7 +90,7 @@ extension Report {
             let ratio = alone.late > 0 ? Double(beside.late) / Double(alone.late) : 0
             add(
                 "    p99 over alone; private memory; answers to the greedy one",
-                "\(decimal(ratio)); \(decimal(Double(figures.memory) / 1024)) MB; \(figures.answers)")
+                "\(decimal(ratio)); \(decimal(Double(figures.memory) / 1024)) MiB; \(figures.answers)")
         }
     }
 }

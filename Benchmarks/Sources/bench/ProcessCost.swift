@@ -22,7 +22,7 @@ enum ProcessCost {
                 + "\(decimal(Double(privately - other.privately) / Double(count))) KB"
         }
 
-        private static func megabytes(_ kilobytes: Int) -> String { "\(decimal(Double(kilobytes) / 1024)) MB" }
+        private static func megabytes(_ kilobytes: Int) -> String { "\(decimal(Double(kilobytes) / 1024)) MiB" }
     }
 
     /// The memory of a process, libraries it shares with others counted in full.

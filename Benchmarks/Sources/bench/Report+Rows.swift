@@ -35,7 +35,7 @@ extension Report {
             add(peer, "15 (not of this run)")
         }
         for rest in idle.rests {
-            add("idle, \(rest.connections) connections: resident, private", toReach: "9 MB, 4 MB", rest.memory.text)
+            add("idle, \(rest.connections) connections: resident, private", toReach: "9 MB, 2 MB", rest.memory.text)
         }
         add("  peer: systemd-networkd", idle.peer?.memory.text ?? "8.9 MB resident (not of this run)")
     }
@@ -74,7 +74,7 @@ extension Report {
                 case .flood: ("  beside one that floods, \(figures.answers) calls a second", "unnoticed")
                 }
             add(what, toReach: toReach, figures.measurement)
-            add("    private memory of the daemon", toReach: "bounded", "\(decimal(Double(figures.memory) / 1024)) MB")
+            add("    private memory of the daemon", toReach: "bounded", "\(decimal(Double(figures.memory) / 1024)) MiB")
         }
     }
 
@@ -149,7 +149,7 @@ extension Report {
 
 extension LoadProbe.Figures {
     fileprivate var memoryText: String {
-        "\(decimal(Double(memory.before) / 1024)) MB, \(decimal(Double(memory.after) / 1024)) MB"
+        "\(decimal(Double(memory.before) / 1024)) MiB, \(decimal(Double(memory.after) / 1024)) MiB"
     }
 }
 

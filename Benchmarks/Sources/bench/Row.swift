@@ -62,7 +62,7 @@ enum Row: String, CaseIterable {
         case .neighbour: report.add(neighbours: try await NeighbourProbe.measure(daemon))
         case .relay: report.add(relay: try await RelayProbe.measure(daemon))
         case .size:
-            let size = "\(decimal(Double(try SizeProbe.measure(daemon)) / 1_048_576)) MB"
+            let size = "\(decimal(Double(try SizeProbe.measure(daemon)) / 1_048_576)) MiB"
             report.add("size of dialtoned, stripped", toReach: "10 MB", size)
         case .many: report.add(many: try await ManyProbe.measure(daemon))
         }
