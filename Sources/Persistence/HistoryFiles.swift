@@ -82,11 +82,27 @@ package final class HistoryFiles {
             if let number { fields.put("number", number) }
             fields.put("entry", entry)
         }
+
+        /// The line of a file that is this: numbered fields, in less than half of the room that JSON takes.
+        var bytes: [UInt8] { StuffedOctets.stuffed(KeptFieldWriter.bytes(of: self)) }
+
+        /// What a line of a file is; `nil` where no version wrote it.
+        package init?(bytes: ArraySlice<UInt8>) {
+            // An earlier version wrote JSON. No field begins with this octet: it would be of wire type 3.
+            if bytes.first == UInt8(ascii: "{") {
+                self.init(json: bytes)
+                return
+            }
+            guard let fields = StuffedOctets.plain(bytes), let line: Self = try? KeptFieldReader.object(fields) else {
+                return nil
+            }
+            self = line
+        }
     }
 
     /// How much is kept.
     package struct Room {
-        /// The bytes of each file: some two thousand events. A quiet connection makes some tens a day.
+        /// The bytes of each file: some four thousand events. A quiet connection makes some tens a day.
         var mostBytes = 1 << 20
         /// Users who have files. More than use a machine, unless somebody makes users by the thousand; then the one
         /// whose newest event is the oldest gives way, but never root. With all files full this comes to 256 MiB.
@@ -115,7 +131,6 @@ package final class HistoryFiles {
         for file in state.names(beginning: Share.prefix) {
             if let share = Share(file: file) { shares[share] = .some(nil) }
         }
-        takeOver()
     }
 
     /// Appends what happened to a share.
@@ -128,7 +143,7 @@ package final class HistoryFiles {
         // A damaged file says any number.
         let number = last < Int.max ? last + 1 : 1
         opened.latest = number
-        try opened.file.append(Line(owner: share.owner, order: latest, number: number, entry: entry).json)
+        try opened.file.append(Line(owner: share.owner, order: latest, number: number, entry: entry).bytes)
         shares[share] = nil
         shares[share] = .some(opened)
     }
@@ -152,7 +167,7 @@ package final class HistoryFiles {
     }
 
     private func newestNumber(in file: LineFile) -> Int {
-        file.newest.flatMap { Line(json: $0) }?.number ?? 0
+        file.newest.flatMap { Line(bytes: $0) }?.number ?? 0
     }
 
     private func makeRoom(for owner: UInt32) {
@@ -166,26 +181,6 @@ package final class HistoryFiles {
             shares[share] = nil
             state.remove(share.file)
             state.remove("\(share.file).1")
-        }
-    }
-
-    // MARK: - Of earlier versions
-
-    /// The one pair of files that an earlier version had for all. Its lines are put where they belong now, and it is
-    /// removed.
-    private func takeOver() {
-        for file in ["history.jsonl.1", "history.jsonl"] {
-            // It never grew beyond this.
-            guard let bytes = try? state.read(file, atMost: 1 << 20) else { continue }
-            for text in bytes.split(separator: UInt8(ascii: "\n")) {
-                guard var line = Line(json: text), line.entry.time != nil else {
-                    continue
-                }
-                // It wrote the owner beside the event alone.
-                line.entry.event?.connection.owner = line.owner.map { Int($0) }
-                try? append(line.entry, to: line.owner.map { .user($0, .connections) } ?? .common)
-            }
-            state.remove(file)
         }
     }
 }

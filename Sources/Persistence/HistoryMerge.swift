@@ -2,7 +2,6 @@
 
 package import DialtoneAPI
 package import DialtonePlatform
-internal import DialtoneVarlink
 
 /// Lines of several files in the order in which they were written.
 @AgentQueue
@@ -36,7 +35,7 @@ package final class HistoryMerge {
         while var source = waiting.popLast() {
             switch source.reader.next() {
             case .whole(let text)?:
-                if let line = HistoryFiles.Line(json: text) {
+                if let line = HistoryFiles.Line(bytes: text) {
                     let dropped = source.isBegun ? nil : dropped(before: line, of: source.share)
                     source.isBegun = true
                     heads.append((line, source))

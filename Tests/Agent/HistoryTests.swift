@@ -264,22 +264,24 @@ struct HistoryTests {
     }
 
     @Test(.enabled(if: Client.obstacle == nil, Client.obstacle))
-    func `the file of an earlier version is taken over once`() async throws {
+    func `lines of an earlier version are read as well, each by whom it may be`() async throws {
         let events = [("office", 0), ("theirs", 65_534)].map { name, owner in
             """
             {"entry":{"event":{"connection":{"attempt":0,"epoch":0,"holder":"daemon","name":"\(name)",\
             "remote":"tcp://192.0.2.7:1","session":"none","since":"2026-11-22T10:00:00.000Z","state":"waiting"},\
-            "kind":"opened","sequence":5,"time":"2026-11-22T10:00:00.000Z"}},"owner":\(owner)}
+            "kind":"opened","sequence":5,"time":"2026-11-22T10:00:00.000Z"}},"order":\(owner + 1),"owner":\(owner)}
             """
         }
         let started = #"{"entry":{"agent":{"kind":"started","time":"2026-11-22T09:00:00.000Z"}}}"#
-        try scratch.put("\(started)\n\(events[0])\n", "history.jsonl.1")
-        try scratch.put("nonsense\n\(events[1])\n\(events[1].prefix(50))", "history.jsonl")
+        func sealed(_ line: String) -> String { String(decoding: SealedLine.file("\(line)\n"), as: UTF8.self) }
+        try scratch.put(sealed(started), "history-network.log")
+        for (owner, event) in zip([0, 65_534], events) {
+            try scratch.put(sealed(event), "history-\(owner).log")
+        }
         let fixture = fixture()
         let all = ["agent started", "office opened", "theirs opened", "agent started"]
         expect(words(try await read(fixture.client())), is: all)
         expect(words(try await read(fixture.client(.nobody))), is: ["agent started", "theirs opened", "agent started"])
-        #expect(scratch.text("history.jsonl") == nil && scratch.text("history.jsonl.1") == nil)
     }
 
     @Test func `lines beyond a user's allowance are counted and left out`() {

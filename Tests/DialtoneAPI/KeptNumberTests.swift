@@ -18,6 +18,10 @@ import Testing
             guard case .object(let fields) = type.kind else { continue }
             #expect(Self.collisions(among: fields) == [], "rename one, in \(type.name)")
         }
+        // The history keeps a method's replies.
+        for method in definition.methods {
+            #expect(Self.collisions(among: method.reply) == [], "rename one, in \(method.name)")
+        }
     }
 
     @Test func `two that have are found`() {

@@ -33,8 +33,8 @@ struct NightStories {
         expect(try await first.exit(), is: .signal(SIGKILL))
         // What a loss of power may leave.
         let file = "\(home.state)/history-network.log"
-        let before = try String(contentsOfFile: file, encoding: .utf8)
-        try Data((before + "{\"entry\":{\"age").utf8).write(to: URL(filePath: file))
+        let before = try Data(contentsOf: URL(filePath: file))
+        try (before + before.prefix(20)).write(to: URL(filePath: file))
 
         let second = try await home.start(on: machine)
         let json = try await home.dialtone("history", "--json", on: machine)
@@ -48,7 +48,7 @@ struct NightStories {
         #expect(opened[0].sequence < opened[1].sequence)
         let network = entries.compactMap(\.network)
         #expect(network.contains { $0.status == .satisfied && $0.previousStatus == .unsatisfied }, "\(json)")
-        #expect(try String(contentsOfFile: file, encoding: .utf8).hasPrefix(before))
+        #expect(try Data(contentsOf: URL(filePath: file)).starts(with: before))
 
         let people = try await home.dialtone("history", "office", "--since", "1h", on: machine)
         #expect(people.lines.filter { $0.contains("the agent was killed or crashed, after") }.count == 1, "\(people)")
@@ -57,7 +57,74 @@ struct NightStories {
         #expect(people.lines.last?.contains("outage") == true, "\(people)")
         #expect(people.lines.allSatisfy { !$0.contains("network ") }, "\(people)")
         expect(try await second.terminate(), is: .status(0))
-        #expect(try String(contentsOfFile: file, encoding: .utf8).contains("\"kind\":\"ended\""))
+        let end = try await home.start(on: machine)
+        let afterwards = try await home.dialtone("history", "--json", on: machine)
+        #expect(afterwards.lines.contains { $0.contains("\"kind\":\"ended\"") }, "\(afterwards)")
+        expect(try await end.terminate(), is: .status(0))
+    }
+
+    /// So many of root's wakes, with a name as long as may be, fill 2 MiB, and push out older ones of root's. Another
+    /// user's are fewer, since such a user may have 4,096 written at once and two a second from then on.
+    @Test(.anotherUser, .timeLimit(.minutes(5)))
+    func `a night of wakes costs nothing of the evening before, for two users beside each other`() async throws {
+        let machine = try await Namespace.island()
+        let home = try DaemonHome()
+        _ = try await home.start(on: machine)
+        let longest = String(repeating: "m", count: 64)
+        let sleepers = [
+            try await Sleeper.start(longest, wakes: 5800, as: [], home, on: machine),
+            try await Sleeper.start("theirs", wakes: 500, as: AnotherUser.command, home, on: machine),
+        ]
+        for sleeper in sleepers {
+            _ = try await sleeper.process.line(containing: "evening")
+            let evening = try await sleeper.history()
+            expect(evening.kinds, is: ["opened", "state", "state", "state"])
+            #expect(evening.sum.contains("\(sleeper.name)  1 outage, down "), "\(evening)")
+            try sleeper.process.send("good night\n")
+            _ = try await sleeper.process.line(containing: "morning")
+            let morning = try await sleeper.history()
+            expect(morning.kinds, is: evening.kinds)
+            expect(morning.sum, is: evening.sum)
+            expect(morning.wakes + morning.droppedWakes, is: sleeper.wakes)
+            #expect((morning.droppedWakes > 0) == (sleeper.name == longest), "\(morning)")
+        }
+    }
+
+    /// A client that is woken often, and what its user sees of it.
+    private struct Sleeper {
+        let name: String
+        let wakes: Int
+        let process: LabProcess
+        private let user: [String]
+        private let home: DaemonHome
+        private let machine: Namespace
+
+        static func start(
+            _ name: String, wakes: Int, as user: [String], _ home: DaemonHome, on machine: Namespace
+        ) async throws -> Self {
+            let process = try await machine.spawn(
+                user + ["/usr/bin/python3", "\(SourceTree.root)/Tests/Lab/night_sleeper.py", name, "\(wakes)"],
+                environment: [
+                    "DIALTONE_SOCKET": home.socket, "PYTHONDONTWRITEBYTECODE": "1",
+                    "PYTHONPATH": "\(SourceTree.root)/Examples/sleeping-client",
+                ])
+            return Self(name: name, wakes: wakes, process: process, user: user, home: home, machine: machine)
+        }
+
+        /// What its user is told in the morning, of the connection without wakes, of wakes, and last.
+        func history() async throws -> (kinds: [String], wakes: Int, droppedWakes: Int, sum: String) {
+            let all = try await home.dialtone("history", name, "--since", "1h", "--json", on: machine, by: user)
+            let told = try await home.dialtone("history", name, "--since", "1h", on: machine, by: user)
+            let replies = try all.lines.map { try #require(ConnectionsAPI.History.Reply(json: $0.utf8)) }
+            let events = replies.compactMap(\.event)
+            #expect(events.allSatisfy { $0.connection.name == name }, "of somebody else's: \(events.suffix(3))")
+            let dropped = replies.compactMap(\.dropped)
+            #expect(dropped.allSatisfy { $0.part == .wakes }, "\(dropped)")
+            return (
+                events.filter { $0.kind != .wake }.map(\.kind.rawValue), events.count { $0.kind == .wake },
+                dropped.reduce(0) { $0 + $1.count }, told.lines.last ?? ""
+            )
+        }
     }
 
     @Test func `a disk that is full costs the history and nothing else`() async throws {

@@ -8,7 +8,7 @@ internal import DialtonePersistence
 struct HistoryAllowance {
     /// So many at once: what a thousand connections tell when the network goes and returns.
     static let burst = 4096
-    /// So many more for each second: at seven hundred bytes a line, 120 MB a day of each kind at the very most.
+    /// So many more for each second: at some 340 bytes a line, 60 MB a day of each kind at the very most.
     static let perSecond = 2
     /// How many accounts are remembered. Beyond, those are forgotten whose allowance is whole again.
     private static let mostRemembered = 1024

@@ -54,7 +54,8 @@ extension FuzzTarget {
     static let history = FuzzTarget(name: "history") { bytes in
         let text = SealedLine.open(bytes[...]) ?? bytes[...]
         precondition(SealedLine.open(SealedLine.seal(text)[...]) == text)
-        _ = HistoryFiles.Line(json: text)
+        guard let line = HistoryFiles.Line(bytes: text) else { return }
+        precondition(HistoryFiles.Line(bytes: line.bytes[...]) == line, "what was written cannot be read")
     }
 
     /// What was learned of keepalives.
