@@ -23,6 +23,8 @@ final class Agent {
     private let intervals: SavedIntervals
     private let history: History
     private let past: HistoryService
+    private let networkCount: NetworkCount
+    private let metrics: MetricsService
     private let server: VarlinkServer
     private let decisions: DecisionLog
     private let logger: Logger
@@ -79,12 +81,15 @@ final class Agent {
         connections = ConnectionsService(registry, boundary, subscriptionsPerUser: subscriptions, memory: memory)
         wakes.isWatched = { [unowned connections] in connections.isWatched($0, by: $1) }
         past = HistoryService(history, subscriptionsPerUser: subscriptions, memory: memory)
+        networkCount = NetworkCount(of: engine, continuity)
+        metrics = MetricsService(registry, networkCount, engine, memory: memory)
         let service = VarlinkService(
             vendor: "Dialtone", product: "dialtoned", version: Product.version, url: "https://dialtone.example.org")
         service.refusal = { crashes.refusal(of: $0.account) }
         network.register(in: service)
         connections.register(in: service)
         past.register(in: service)
+        metrics.register(in: service)
         // A user's own daemon is for that user.
         limits.privileged = [0, geteuid()]
         server = VarlinkServer(service, limits: limits)
@@ -105,11 +110,15 @@ final class Agent {
             self?.costs.metered = metered.mapValues { Metering($0) }
             self?.applyCosts()
         }
-        if let failure = engine.failure {
-            logger.error(
-                "the kernel's network cannot be followed: paths are unknown, connections are dialled without one",
-                metadata: ["error": "\(failure)"])
-        }
+        tellFailure()
+    }
+
+    /// Says so where nothing is known of the network.
+    private func tellFailure() {
+        guard let failure = engine.failure else { return }
+        logger.error(
+            "the kernel's network cannot be followed: paths are unknown, connections are dialled without one",
+            metadata: ["error": "\(failure)"])
     }
 
     private static func relay(through connector: RelayConnector, _ continuity: Continuity?) -> RelayAccess {

@@ -40,6 +40,9 @@ package final class KernelMonitor {
     /// How often the kernel's notices were read since the start, several at a time in a storm.
     package private(set) var readCount = 0
 
+    /// How often the kernel dropped notices since the start, since they came faster than they were read.
+    package private(set) var overruns = 0
+
     private let notices: NetlinkSocket
     private let requests: NetlinkSocket
     private let neighbours: NeighbourWatch
@@ -345,6 +348,7 @@ package final class KernelMonitor {
                 NetlinkMessage.forEach(in: datagram, take)
             case .overrun:
                 // It comes before what is queued, and the socket works on: so does this loop.
+                overruns += 1
                 drained.lostSome = true
             case .empty:
                 drained.isEmpty = true

@@ -20,6 +20,10 @@ package struct AgentState {
         case event(NumberedEvent)
         /// A connection is this from now on.
         case connection(SavedConnection)
+        /// What is counted of a connection, of which nothing else is new.
+        case totals(ConnectionKey, SavedTotals)
+        /// What is counted of the network.
+        case network(SavedNetworkTotals)
         /// A connection is supervised no longer.
         case removed(ConnectionKey)
         /// A process of the agent began.
@@ -42,6 +46,8 @@ package struct AgentState {
     package private(set) var latest: UInt64 = 0
     /// How many processes in a row began with this state and did not last.
     private(set) var unsettledStarts = 0
+    /// What is counted of the network; `nil` where nothing was.
+    private(set) var network: SavedNetworkTotals?
     /// How many entries this version cannot read.
     private(set) var unreadable = 0
 
@@ -55,6 +61,8 @@ package struct AgentState {
         static let latest = 6
         static let removed = 7
         static let lost = 8
+        static let totals = 9
+        static let network = 10
     }
 
     fileprivate enum LossField {
@@ -77,6 +85,12 @@ package struct AgentState {
                     inner.put(2, numbered.event.bytes)
                 }
             case .connection(let connection): fields.put(Field.connection, connection.write)
+            case .totals(let key, let totals):
+                fields.put(Field.totals) { inner in
+                    inner.put(1, key.write)
+                    inner.put(2, totals.write)
+                }
+            case .network(let totals): fields.put(Field.network, totals.write)
             case .removed(let key): fields.put(Field.removed, key.write)
             case .started: fields.put(Field.started, 1)
             case .settled: fields.put(Field.settled, 1)
@@ -137,6 +151,8 @@ package struct AgentState {
         case Field.connection:
             let connection = try SavedConnection(value.fields())
             connections[connection.key] = connection
+        case Field.totals: try count(value.fields())
+        case Field.network: network = try .init(value.fields())
         case Field.removed: connections[try ConnectionKey(value.fields())] = nil
         case Field.removedName:
             let name = try value.text()
@@ -147,6 +163,19 @@ package struct AgentState {
         case Field.lost: losses = try .init(value.fields())
         default: break
         }
+    }
+
+    private mutating func count(_ fields: FieldReader) throws(DamagedState) {
+        var (fields, key, totals) = (fields, ConnectionKey?.none, SavedTotals?.none)
+        while let (field, value) = try fields.next() {
+            switch field {
+            case 1: key = try .init(value.fields())
+            case 2: totals = try .init(value.fields())
+            default: break
+            }
+        }
+        guard let key, let totals else { throw DamagedState() }
+        connections[key]?.totals = totals
     }
 
     private mutating func append(_ fields: FieldReader) throws(DamagedState) {

@@ -63,6 +63,9 @@ package final class Continuity {
     /// All that is known, as records, for when the file is rewritten. They are drawn one by one.
     package var snapshot: (@AgentQueue () -> any Sequence<[AgentState.Entry]>)?
 
+    /// What is counted of the network; `nil` where nothing was.
+    package private(set) var network: SavedNetworkTotals?
+
     /// The counts that an earlier process left, once.
     private var inheritedCounts: CInt?
     private let file: StateFile
@@ -90,6 +93,7 @@ package final class Continuity {
         if let (file, reading) = try Self.takeOver(inheritance.state, logger) {
             self.file = file
             inherited = reading.state
+            network = reading.state.network
             unsettledStarts += reading.state.unsettledStarts
         } else {
             if !inheritance.state.isEmpty { try manager.remove(Inheritance.stateName) }
@@ -158,7 +162,7 @@ package final class Continuity {
         do throws(SystemError) {
             if file.isDueForCompaction, let snapshot {
                 let starts = Array(repeating: AgentState.Entry.started, count: unsettledStarts)
-                try rewrite(starts, snapshot())
+                try rewrite(starts + (network.map { [.network($0)] } ?? []), snapshot())
             }
             try file.append(AgentState.record(entries))
             hasFailed = false
@@ -166,6 +170,12 @@ package final class Continuity {
             if !hasFailed { logger.warning("what is known is not kept for now", metadata: ["error": "\(error)"]) }
             hasFailed = true
         }
+    }
+
+    /// Writes down what is counted of the network.
+    package func write(_ network: SavedNetworkTotals) {
+        self.network = network
+        write([.network(network)])
     }
 
     /// Rewrites all records. Where there is no room for that, those that were appended stay.

@@ -33,6 +33,8 @@ package struct SavedConnection: Hashable {
     package var clients = Clientele()
     /// The processes that ``clients`` speaks of.
     package var processes: [SavedProcess] = []
+    /// What is counted of it; `nil` where an earlier version counted nothing, or nothing that this one can go on with.
+    package var totals: SavedTotals?
 
     /// What tells it from all others.
     package var key: ConnectionKey { ConnectionKey(name, of: owner) }
@@ -61,6 +63,7 @@ package struct SavedConnection: Hashable {
         static let process = 23
         // 7 was those of an earlier interface, whose settings this one does not know.
         static let parameters = 24
+        static let totals = 25
     }
 
     /// A connection without a flow.
@@ -99,6 +102,7 @@ package struct SavedConnection: Hashable {
         if let program = clients.program { fields.put(Field.program, program.number) }
         for process in processes { fields.put(Field.process, process.write) }
         if let wake = clients.wake { fields.put(Field.wake, wake.write) }
+        if let totals { fields.put(Field.totals, totals.write) }
     }
 
     /// One that was written.
@@ -129,6 +133,8 @@ package struct SavedConnection: Hashable {
             case Field.program: clients.program = KnownProcess(try value.count())
             case Field.process: processes.append(try .init(value.fields()))
             case Field.wake: clients.wake = try .init(value.fields())
+            // Of no worth beside the sockets.
+            case Field.totals: totals = try? .init(value.fields())
             default: break
             }
         }
@@ -430,7 +436,7 @@ extension Endpoint {
 
 extension Duration {
     /// Whole nanoseconds, as many as an instant of the boot clock has.
-    fileprivate var nanoseconds: Int64 {
+    var nanoseconds: Int64 {
         let (seconds, attoseconds) = components
         return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     }

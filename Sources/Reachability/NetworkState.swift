@@ -26,6 +26,9 @@ package final class NetworkState {
     package private(set) var failure: SystemError?
 
     private(set) var kernel: KernelMonitor?
+
+    /// How often the kernel dropped notices since the start; 0 while it cannot be followed.
+    package var overruns: Int { kernel?.overruns ?? 0 }
     private let open: () throws(SystemError) -> KernelSockets
     private var startDelay = Duration.seconds(1)
     /// The resolver, which is told of every change of the network.

@@ -16,28 +16,41 @@ final class ConnectionListing {
     private static let most = 8 * 1024
 
     private var rest: ArraySlice<RegisteredConnection>
+    private let show: @AgentQueue (RegisteredConnection, inout VarlinkLongReply) -> Void
     private var reply: VarlinkLongReply
     private let user: UInt32
     private let memory: MemoryGuard?
     private var admitted = 2 * least
 
     /// `connections`, in the array `connections` of `reply`, for a user.
+    ///
+    /// - Parameter show: appends what is shown of one; nothing before it is at work.
     init(
         _ connections: [RegisteredConnection], in reply: some VarlinkWritable, continues: Bool = false,
         for user: UInt32,
-        _ memory: MemoryGuard?
+        _ memory: MemoryGuard?,
+        showing show: @escaping @AgentQueue (RegisteredConnection, inout VarlinkLongReply) -> Void = {
+            if let wire = $0.wire { $1.append(wire) }
+        }
     ) {
+        self.show = show
         rest = connections[...]
         self.reply = VarlinkLongReply(reply, continues: continues, "connections")
         self.user = user
         self.memory = memory
     }
 
+    /// Encodes it all, some in each turn, and answers.
+    func answer(_ exchange: VarlinkExchange<some VarlinkMethod>) {
+        if let message = step() { return exchange.reply(message) }
+        exchange.inTurn(isGoingOn: true) { self.answer(exchange) }
+    }
+
     /// Encodes some more; gives the answer once that was the last, or the error where there is no memory for more.
     func step() -> VarlinkMessage? {
         let end = BootClock.now() + Self.stepTime
         while let connection = rest.popFirst() {
-            if let wire = connection.wire { reply.append(wire) }
+            show(connection, &reply)
             do throws(VarlinkFailure) {
                 if !rest.isEmpty, reply.count > max(admitted / 2, admitted - Self.most) { try makeRoom() }
             } catch {

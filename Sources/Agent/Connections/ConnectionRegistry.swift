@@ -414,6 +414,8 @@ final class ConnectionRegistry {
                     entries.append(.removed(recorded.key))
                 } else if let kept = connection.changes() {
                     entries.append(.connection(kept))
+                } else if connection.hasNewTotals {
+                    entries.append(.totals(recorded.key, connection.totals))
                 }
             }
             continuity.write(entries)

@@ -21,20 +21,23 @@ extension RegisteredConnection {
         kept.opening = leftOpening?.given ?? []
         kept.flows = driver.keptFlows
         kept.processes = processes.kept
+        kept.totals = totals
         kept.clients = driver.clientele.knowing(Set(kept.processes.map(\.process)))
         return kept
     }
 
     /// The same, once after it changed; `nil` where what was written down last still holds.
     ///
-    /// Without what changes all the time and is found out by other means: the kernel knows of acknowledgements, and the
-    /// events of the numbers of flows. Those of attempts beside a flow that stands are in no event.
+    /// Without what is counted (``hasNewTotals`` says whether that changed), and without what changes all the time and
+    /// is found out by other means: the kernel knows of acknowledgements, and the events of the numbers of flows. Those
+    /// of attempts beside a flow that stands are in no event.
     func changes() -> SavedConnection? {
         keepProcesses()
         guard let kept else { return nil }
         var comparable = kept
         if comparable.flows.standing == nil { comparable.flows.epoch = 0 }
         comparable.flows.standing?.adoption.lastProof = nil
+        comparable.totals = nil
         if comparable == written { return nil }
         written = comparable
         return kept
@@ -46,10 +49,14 @@ extension RegisteredConnection {
     }
 
     /// What ``changes()`` gave is written down.
-    func changesAreWritten() { processes.keptIsWritten() }
+    func changesAreWritten() {
+        processes.keptIsWritten()
+        totalsAreWritten()
+    }
 
     /// Goes on where an earlier process stopped.
     func resume(_ kept: SavedConnection, _ policy: ConnectionPolicy, in context: DialerContext) {
+        if let totals = kept.totals { self.totals = totals }
         let driver = makeDriver(policy, context)
         prepareCalls(policy, context)
         // Before the first event, with which all that is known is written down.

@@ -8,6 +8,7 @@ internal import DialtoneNetworkPath
 internal import DialtonePersistence
 internal import DialtonePlatform
 internal import DialtoneProcesses
+internal import DialtoneVarlink
 internal import Glibc
 
 /// A connection with its name and owner.
@@ -47,6 +48,10 @@ final class RegisteredConnection {
     let processes: ClientProcesses
     /// What was last written down of it.
     var written: SavedConnection?
+    /// What is counted of it.
+    var totals = SavedTotals(since: .now())
+    /// Whether something was counted that is not written down.
+    private(set) var hasNewTotals = false
     /// How its client is woken, as its file says.
     private var wake: WakeSettings?
     let wakes: WakeContext
@@ -273,6 +278,7 @@ extension RegisteredConnection: ConnectionObserver {
     func connection(
         _ connection: ConnectionDriver, did event: ConnectionEvent, wake: StandingWake?, _ report: WakeReport?
     ) {
+        count(event, report)
         var event = event
         if let closing, event.status.state == .closed { (event.reason, event.status.reason) = (closing, closing) }
         record(
@@ -283,6 +289,13 @@ extension RegisteredConnection: ConnectionObserver {
         if event.kind == .policyChanged, caller == nil { calls?.handler = connection.policy.handler }
         calls?.custodyChanged(to: event.status.ownership)
     }
+
+    private func count(_ event: ConnectionEvent, _ report: WakeReport?) {
+        if report.map({ totals.totals.heard($0) }) ?? totals.totals.heard(event) { hasNewTotals = true }
+    }
+
+    /// What was counted is written down.
+    func totalsAreWritten() { hasNewTotals = false }
 
     /// Made once for as long as the remote stays.
     func subject(of connection: ConnectionDriver) -> RecordedEvent.Subject {

@@ -50,7 +50,7 @@ final class ConnectionsService {
         service.handleLater(ConnectionsAPI.List.self) { [unowned self] _, exchange in
             let user = exchange.peer.uid
             let empty = ConnectionsAPI.List.Reply(connections: [])
-            list(listing(registry.visible(to: user), in: empty, for: user), exchange)
+            listing(registry.visible(to: user), in: empty, for: user).answer(exchange)
         }
         service.handleStream(ConnectionsAPI.Monitor.self) {
             [unowned self] parameters, stream throws(VarlinkFailure) in
@@ -81,11 +81,6 @@ final class ConnectionsService {
 
     /// Whether a subscriber is still to be told of an event.
     var isBehind: Bool { subscribers.values.contains { $0.values.contains(where: \.isBehind) } }
-
-    private func list(_ listing: ConnectionListing, _ exchange: VarlinkExchange<ConnectionsAPI.List>) {
-        if let message = listing.step() { return exchange.reply(message) }
-        exchange.inTurn(isGoingOn: true) { [unowned self] in list(listing, exchange) }
-    }
 
     private func open(
         _ parameters: ConnectionsAPI.Open.Parameters, for user: UInt32

@@ -42,6 +42,7 @@ extension FuzzTarget {
         method(ConnectionsAPI.List.self), method(ConnectionsAPI.Monitor.self), method(ConnectionsAPI.Close.self),
         method(ConnectionsAPI.Redial.self), method(ConnectionsAPI.Take.self), method(ConnectionsAPI.KeepAlive.self),
         method(ConnectionsAPI.Acknowledge.self), method(ConnectionsAPI.History.self),
+        method(ConnectionsAPI.Metrics.self),
         method(ConnectionsAPI.Open.self) { _ = try? ConnectionPolicy($0, user: 1000) },
         method(ConnectionsAPI.Adopt.self) {
             _ = try? ConnectionPolicy(.init(remote: $0.remote ?? "", settings: $0.settings), user: 1000)
