@@ -275,7 +275,7 @@ let package = Package(
             ],
             resources: [.copy("Interfaces"), .copy("strict.py")]),
         tests("DialtoneClient", ["DialtoneAPI", "DialtoneClient", "Platform", "TestSupport", "Varlink"]),
-        tests("Presentation", ["DialtoneAPI", "NetworkPath", "Presentation", "Varlink"]),
+        tests("Presentation", ["DialtoneAPI", "NetworkPath", "Presentation", "TestSupport", "Varlink"]),
         tests("Systemd", ["Platform", "Systemd", "TestSupport", logging]),
         tests("Processes", ["Processes", "CPlatform", "Platform", "Connection", "TestSupport"]),
         tests("TOML", ["TOML"]),

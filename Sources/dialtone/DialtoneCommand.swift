@@ -24,7 +24,7 @@ struct DialtoneCommand: AsyncParsableCommand {
         version: Product.version,
         subcommands: [
             Status.self, Watch.self, Check.self, Wait.self, List.self, Open.self, Close.self, Redial.self,
-            Take.self, Park.self, Adopt.self, History.self, TimelineCommand.self, Replay.self,
+            Take.self, Park.self, Adopt.self, History.self, TimelineCommand.self, Metrics.self, Replay.self,
         ])
 
     /// Runs the command. The daemon's refusals end it with their own words and exit status.

@@ -58,7 +58,8 @@ enum Output {
         }
     }
 
-    private static func write(bytes: [UInt8]) {
+    /// Writes bytes as they are.
+    static func write(bytes: [UInt8]) {
         do throws(SystemError) {
             try write(bytes, to: STDOUT_FILENO, "writing to the standard output")
         } catch {

@@ -204,17 +204,20 @@ final class BootedMachine: Sendable {
         let files = FileManager.default
         let units = "\(directory)/system"
         for folder in [
-            "system/dialtoned.service.d", "system/dialtone-tls.service.d", "system/sockets.target.wants", "bin", "etc",
+            "system/dialtoned.service.d", "system/dialtone-tls.service.d", "system/dialtone-metrics@.service.d",
+            "system/sockets.target.wants", "bin", "etc",
         ].map({
             "\(directory)/\($0)"
         }) {
             try files.createDirectory(atPath: folder, withIntermediateDirectories: true)
         }
         let source = URL(filePath: SourceTree.root).appending(path: "systemd")
-        for name in ["dialtoned", "dialtone-launcher", "dialtone-tls"] {
+        for name in ["dialtoned", "dialtone-launcher", "dialtone-tls", "dialtone-metrics@"] {
             let service = try String(contentsOf: source.appending(path: "\(name).service.in"), encoding: .utf8)
             let installed = service.replacing(/@(BINDIR|LIBEXECDIR)@/, with: "/opt/dialtone")
             try write(installed, "\(units)/\(name).service")
+        }
+        for name in ["dialtoned", "dialtone-launcher", "dialtone-tls"] {
             try files.createSymbolicLink(
                 atPath: "\(units)/sockets.target.wants/\(name).socket", withDestinationPath: "../\(name).socket")
         }
@@ -223,18 +226,20 @@ final class BootedMachine: Sendable {
         chmod("\(directory)/etc/dialtone.toml", 0o644)
         for file in [
             "system/dialtoned.socket", "system/dialtone-launcher.socket", "system/dialtone-tls.socket",
-            "dialtone.sysusers", "dialtone.tmpfiles",
+            "system/dialtone-metrics.socket", "dialtone.sysusers", "dialtone.tmpfiles",
         ] {
             let name = URL(filePath: file).lastPathComponent
             try files.copyItem(atPath: source.appending(path: name).path, toPath: "\(directory)/\(file)")
         }
-        for program in ["dialtoned", "dialtone-launcher", "dialtone-tls"] {
+        for program in ["dialtoned", "dialtone-launcher", "dialtone-tls", "dialtone"] {
             try files.copyItem(atPath: LabAgent.program(program), toPath: "\(directory)/bin/\(program)")
         }
         try write(settings, "\(units)/dialtoned.service.d/test.conf")
-        // It sees nothing of the machine but what it is linked with.
+        // They see nothing of the machine but what they are linked with.
         let libraries = runtimeLibraries().map { "BindReadOnlyPaths=\($0)\n" }.joined()
-        try write("[Service]\n\(libraries)", "\(units)/dialtone-tls.service.d/test.conf")
+        for name in ["dialtone-tls", "dialtone-metrics@"] {
+            try write("[Service]\n\(libraries)", "\(units)/\(name).service.d/test.conf")
+        }
         // The user and the directories are made by what a machine makes them with at each boot.
         try write(
             "[Unit]\nRequires=sysinit.target sockets.target\nAfter=sysinit.target sockets.target\n",

@@ -37,7 +37,8 @@ struct CommandLineTests {
         ["status", "--format", "json"], ["wait", "--timeout", "0"], ["open", "tcp://h:1", "--name", "network"],
         ["status", "--state", "backing on"], ["wait", "fe80::1"],
         ["status", "--format", "name", "-o", "wide"], ["list", "--json", "--format", "name"],
-        ["watch", "--host", "fe80::1"], ["history", "--since", "2026-02-31"], ["check", "fe80::1"],
+        ["watch", "--host", "fe80::1"], ["metrics", "--http", "--prometheus"], ["history", "--since", "2026-02-31"],
+        ["check", "fe80::1"],
     ])
     func `nonsense is bad usage, told with the right usage`(arguments: [String]) async throws {
         let machine = try await Namespace.island()
@@ -111,7 +112,7 @@ struct CommandLineTests {
     @Test(arguments: [
         ["status"], ["status", "--json"], ["watch"], ["watch", "office"], ["list"], ["list", "--json"],
         ["open", "tcp://127.0.0.1:1"], ["close", "office"], ["redial", "office"], ["take", "office", "--", "true"],
-        ["park", "office", "--epoch", "1"], ["adopt", "chat", "--fd", "0"],
+        ["park", "office", "--epoch", "1"], ["adopt", "chat", "--fd", "0"], ["metrics"],
     ])
     func `with nobody to ask it says where it looked and what to do`(arguments: [String]) async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())

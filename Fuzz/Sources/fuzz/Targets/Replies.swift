@@ -57,6 +57,9 @@ extension FuzzTarget {
         reader(of: ConnectionsAPI.Adopt.self), reader(of: ConnectionsAPI.Park.self),
         reader(of: ConnectionsAPI.KeepAlive.self), reader(of: ServiceAPI.GetInfo.self),
         reader(of: ServiceAPI.GetInterfaceDescription.self),
+        reader(of: ConnectionsAPI.Metrics.self) { reply in
+            _ = (MetricsText(reply).text(.openMetrics), MetricsText(reply).text(.prometheus))
+        },
     ]
 
     private static let now = Timestamp(milliseconds: 1_800_000_000_000)
