@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import DialtoneAPI
 package import DialtoneConnection
 internal import DialtonePlatform
 
@@ -27,15 +28,18 @@ package struct RecordedEvent {
     package let wake: RecordedWake?
     /// Whether the service manager's store has no place for the flow that stands.
     package let endsWithAgent: Bool
+    /// The outages up to this event.
+    package let outages: ConnectionsAPI.OutageCount
 
     package init(
         clocks: ClockReading, subject: Subject, event: ConnectionEvent, wake: RecordedWake? = nil,
-        endsWithAgent: Bool = false
+        endsWithAgent: Bool = false, outages: ConnectionsAPI.OutageCount
     ) {
         self.clocks = clocks
         self.subject = subject
         self.wake = wake
         self.endsWithAgent = endsWithAgent
+        self.outages = outages
         var event = event
         event.status.path = nil
         self.event = event

@@ -36,6 +36,13 @@ package struct SavedTotals: Hashable {
             })
     }
 
+    /// The outages up to an instant of the boot clock, for the history.
+    package func outages(at now: Duration) -> ConnectionsAPI.OutageCount {
+        .init(
+            since: since, count: totals.outages.values.reduce(0, +), down: totals.down(at: now),
+            isUnderWay: totals.outageSince != nil)
+    }
+
     /// Writes them in numbered fields.
     package func write(_ fields: inout FieldWriter) {
         fields.put(Field.counters, KeptFieldWriter.bytes(of: wire(down: totals.downBefore)))

@@ -21,9 +21,11 @@ package struct HistoryStory: Sendable {
     /// The connections that are told of; none for all, and the network.
     private let names: Set<String>
     /// By the name that the reader knows the connection by.
-    private var outages: [String: OutageTally] = [:]
+    private var outages: [String: OutageSum] = [:]
+    /// By the same name.
+    private var turns: [String: UpAndDown] = [:]
     /// When something was last told of.
-    private var last: OutageTally.Instant?
+    private var last: HistoryInstant?
     /// From when on something is kept of all whose connections are told of, where that is not the beginning.
     private var beginning: Timestamp?
 
@@ -74,17 +76,17 @@ package struct HistoryStory: Sendable {
     ///
     /// - Parameter last: when the run before was last heard of, where what comes first is another run's beginning:
     ///   nothing is known of the time between them.
-    private mutating func begin(by first: OutageTally.Instant, afterRun last: OutageTally.Instant? = nil) {
+    private mutating func begin(by first: HistoryInstant, afterRun last: HistoryInstant? = nil) {
         guard let since, !hasBegun else { return }
         hasBegun = true
         if let last { return begin(at: last) }
         let uptime = first.uptime.map { $0 - (first.wall - since) }
-        let time = OutageTally.Instant(wall: since, uptime: uptime, run: run)
+        let time = HistoryInstant(wall: since, uptime: uptime, run: run)
         begin(at: time)
     }
 
-    private mutating func begin(at time: OutageTally.Instant) {
-        for name in outages.keys where outages[name]?.count(from: time) == false { outages[name] = nil }
+    private mutating func begin(at time: HistoryInstant) {
+        for name in outages.keys where outages[name]?.begin(at: time) == false { outages[name] = nil }
     }
 
     private func text(_ dropped: ConnectionsAPI.Dropped) -> String {
@@ -105,7 +107,11 @@ package struct HistoryStory: Sendable {
             let instant = instant(event.time, entry.uptime)
             last = instant
             guard names.isEmpty || names.contains(event.connection.name) else { return nil }
-            let remark = outages[reader.subject(event.connection), default: OutageTally()].heard(event, at: instant)
+            let name = reader.subject(event.connection)
+            let remark = turns[name, default: UpAndDown()].heard(event, at: instant)
+            if let count = entry.outages, count.isBelieved {
+                outages[name, default: OutageSum()].heard(count, in: event, at: instant, from: hasBegun ? since : nil)
+            }
             return WatchLine(event, adding: remark, for: reader)
         }
         if let change = entry.network {
@@ -127,16 +133,14 @@ package struct HistoryStory: Sendable {
 
     /// By the name that the reader knows a connection by: how often it was down, for how long, and why the longest time
     /// began.
-    mutating func figures(
-        now: Timestamp, uptime: Duration?
-    ) -> [String: (count: Int, total: Duration, longest: Duration, cause: String?)] {
+    mutating func figures(now: Timestamp, uptime: Duration?) -> [String: OutageSum.Figures] {
         let now = end(instant(now, uptime))
         begin(by: now)
-        return outages.mapValues { $0.figures(now: now) }
+        return outages.mapValues { $0.figures(at: now) }
     }
 
     /// Up to when it is summed. The uptime of an instant in the past follows from the present one's.
-    private func end(_ now: OutageTally.Instant) -> OutageTally.Instant {
+    private func end(_ now: HistoryInstant) -> HistoryInstant {
         guard let until, until < now.wall else { return now }
         return .init(wall: until, uptime: now.uptime.map { $0 - (now.wall - until) }, run: run)
     }
@@ -144,7 +148,7 @@ package struct HistoryStory: Sendable {
     /// The uptimes that are believed: up to a century. A damaged line of the history may say anything.
     static let uptimes = Duration.zero...(.seconds(100 * 366 * 86_400))
 
-    private func instant(_ time: Timestamp, _ uptime: Duration?) -> OutageTally.Instant {
+    private func instant(_ time: Timestamp, _ uptime: Duration?) -> HistoryInstant {
         .init(wall: time, uptime: uptime.flatMap { Self.uptimes.contains($0) ? $0 : nil }, run: run)
     }
 
@@ -161,11 +165,27 @@ package struct HistoryStory: Sendable {
             return hasTold ? [] : [style.paint(nothing, .faint)]
         }
         var table = Table(["", ""])
-        for (name, tally) in outages.sorted(by: { $0.key < $1.key }) {
-            let (text, tone) = tally.text(now: now)
+        for (name, sum) in outages.sorted(by: { $0.key < $1.key }) {
+            let (text, tone) = sum.text(at: now)
             table.add([.init(name), .init(text, tone)])
         }
-        let since = beginning.map { [style.paint("Counted since \(moment($0)): nothing older is kept.", .faint)] } ?? []
-        return (hasTold ? [""] : []) + table.lines(style).dropFirst() + since
+        return (hasTold ? [""] : []) + table.lines(style).dropFirst()
+            + sinceWhen.map { style.paint($0, .faint) }
     }
+
+    /// Since when the sums are, where that is not when the time began that is told, or the first line that is kept.
+    private var sinceWhen: [String] {
+        guard let beginning else { return [] }
+        if outages.values.contains(where: \.isPartial) {
+            return ["Counted since \(moment(beginning)): nothing older is kept."]
+        }
+        guard since == nil, let first = outages.values.compactMap(\.since).min(), first < beginning else { return [] }
+        return ["Counted since \(moment(first)), with what is not kept any more."]
+    }
+}
+
+extension ConnectionsAPI.OutageCount {
+    /// Whether it can be counted with: a damaged line of the history may say anything. A connection that is lost once a
+    /// second is lost so often in 68 years.
+    fileprivate var isBelieved: Bool { (0...Int(Int32.max)).contains(count) && HistoryStory.uptimes.contains(down) }
 }

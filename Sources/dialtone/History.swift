@@ -12,9 +12,9 @@ struct History: AsyncParsableCommand {
         abstract: "Tell what happened to the network and to the connections, with reasons and durations.",
         discussion: """
             A line for each thing that happened, the oldest first, and in the end how often and how long each \
-            connection was down; time in which no agent ran does not count. The agent keeps it over its restarts, in a \
-            few megabytes; each user sees their own connections, root all. Steps on the way to a connected socket are \
-            left out; `dialtone watch` shows them.
+            connection was down. The agent keeps it over its restarts, in a few megabytes; each user sees their own \
+            connections, root all. The agent counts outages, so a sum includes those of which no line is left. Steps \
+            on the way to a connected socket are left out; `dialtone watch` shows them.
 
             TIME is a time of day (02:30), now, today, yesterday, a date (2026-11-21), both (2026-11-21 23:00), or how \
             long ago: 90s, 1h30m, "2 days ago".

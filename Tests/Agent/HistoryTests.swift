@@ -193,7 +193,8 @@ struct HistoryTests {
             history.heard(
                 .init(
                     clocks: clocks, subject: subject, event: event,
-                    wake: report.map { RecordedWake(standing: wake, WakeReport($0, wake)) }),
+                    wake: report.map { RecordedWake(standing: wake, WakeReport($0, wake)) },
+                    outages: .init(since: .init(milliseconds: start), count: 1, down: .zero, isUnderWay: false)),
                 sequence: UInt64(number))
         }
     }
@@ -226,6 +227,8 @@ struct HistoryTests {
                 events.filter { $0.wake?.stage == .acknowledged }, events.filter { $0.wake?.stage != .acknowledged }
             )
             #expect(rest.map(\.kind) == [.opened, .state, .wake], "\(name)")
+            let counted = told.filter { $0.event?.connection.name == name && $0.outages != nil }
+            #expect(counted.compactMap(\.event?.kind) == [.opened, .state], "a wake is no news of outages")
             #expect((10..<wakes).contains(routine.count), "\(name)")
             let dropped = told.compactMap(\.dropped).filter { $0.owner == owner }
             let all = wakes + (owner == 0 ? 1 : 0)

@@ -27,7 +27,7 @@ struct HistoryStoryTests {
         #expect(lines.dropLast().last == "1204 events of this owner are left out: there were too many", "\(lines)")
     }
 
-    @Test func `what is not kept any more is told first, and that the sums begin there`() {
+    @Test func `what is not kept any more is told first, and that the sums go further back`() {
         let until = Sample.noon.advanced(by: 3000)
         let entries: [ConnectionsAPI.History.Reply] =
             [
@@ -45,7 +45,7 @@ struct HistoryStoryTests {
         #expect(
             summary == [
                 "", "office  2 outages, down 2 m 10 s, longest 2 m",
-                "Counted since day 0 3 s: nothing older is kept.",
+                "Counted since day 0 0 s, with what is not kept any more.",
             ])
         #expect(tell(Array(entries.dropFirst())).summary.count == 2, "outages are whole where wakes are not")
     }
@@ -83,7 +83,10 @@ struct HistoryStoryTests {
             localTime, since: since.map { Sample.noon.advanced(by: $0 * 1000) },
             until: end.map { Sample.noon.advanced(by: $0 * 1000) })
         var pages = DayPages(localTime)
-        let lines = entries.compactMap { story.entry($0) }.flatMap { pages.lines($0, Sample.plain) }
+        let isCounted = entries.contains { $0.outages != nil }
+        let lines = (isCounted ? entries : OutageCounter.counted(entries)).compactMap { story.entry($0) }.flatMap {
+            pages.lines($0, Sample.plain)
+        }
         let now = Sample.noon.advanced(by: seconds * 1000)
         return (lines, story.summary(now: now, uptime: .seconds(seconds) + Self.boot, Sample.plain))
     }
@@ -171,11 +174,13 @@ struct HistoryStoryTests {
     @Test func `a beginning is no outage, unless it failed`() {
         let good = [entry(.waiting, at: 0, .opened), entry(.ready, at: 3, from: .connecting)]
         #expect(tell(good).summary == ["", "office  no outage"])
+        #expect(tell(good).lines.last?.contains(" down") == false, "\(tell(good).lines)")
         let bad = [
             entry(.waiting, at: 0, .opened), entry(.backingOff, at: 1, from: .connecting),
             entry(.ready, at: 30, from: .connecting),
         ]
         #expect(tell(bad).summary == ["", "office  1 outage, down 30 s"])
+        #expect(tell(bad).lines.last?.contains("after 30 s down") == true, "\(tell(bad).lines)")
     }
 
     @Test func `an outage that lasts is counted up to now`() {
@@ -183,20 +188,18 @@ struct HistoryStoryTests {
         #expect(tell(lost, until: 120).summary == ["", "office  1 outage, down 1 m, still down"])
     }
 
-    @Test func `an agent that was killed leaves nobody with a flow, and one that ended neither`() {
+    @Test func `what an agent opens when it starts is counted from nothing, and its first dial is no outage`() {
         let killed = [
             entry(.ready, at: 0, from: .connecting), agent(.started, at: 100),
             entry(.waiting, at: 101, .opened), entry(.ready, at: 105, from: .connecting),
         ]
-        #expect(tell(killed).summary == ["", "office  1 outage, down 5.0 s"])
+        #expect(tell(killed).summary == ["", "office  no outage"])
         let ended = [
             entry(.ready, at: 0, from: .connecting), entry(.closed, at: 90, from: .ready, .closed, by: .agentEnded),
             agent(.ended, at: 90), agent(.started, at: 100), entry(.waiting, at: 101, .opened),
             entry(.ready, at: 105, from: .connecting),
         ]
-        #expect(
-            tell(ended).summary == ["", "office  1 outage, down 5.0 s"],
-            "nobody supervised it while there was no agent")
+        #expect(tell(ended).summary == ["", "office  no outage"])
     }
 
     @Test func `a connection that its user closed is without nothing`() {
@@ -253,22 +256,22 @@ struct HistoryStoryTests {
             agent(.started, at: 0), entry(.ready, at: 1, from: .connecting), entry(.backingOff, at: 30, from: .ready),
             agent(.started, at: 2800), entry(.waiting, at: 2800, .opened), entry(.ready, at: 2810, from: .connecting),
         ]
-        #expect(tell(night).summary.last == "office  1 outage, down 10 s")
-        #expect(tell(night, since: 2000).summary.last == "office  1 outage, down 10 s")
+        #expect(tell(night).summary.last == "office  1 outage, down 0 ms")
+        #expect(tell(night, since: 2000).summary.last == "office  no outage")
         // The machine went off, too.
         var rebooted = night
         for index in 3..<6 { rebooted[index].uptime = .seconds(3 + index) }
-        #expect(tell(rebooted, since: 2000).summary.last == "office  1 outage, down 2.0 s")
+        #expect(tell(rebooted, since: 2000).summary.last == "office  no outage")
     }
 
-    @Test func `an outage over a restart of the agent is one`() {
+    @Test func `an outage ends with the agent, if the agent closes the connection`() {
         let lost = [
             agent(.started, at: 0), entry(.ready, at: 0, from: .connecting), entry(.waiting, at: 30, from: .ready),
             entry(.closed, at: 60, from: .waiting, .closed, by: .agentEnded), agent(.ended, at: 60),
             agent(.started, at: 61),
             entry(.waiting, at: 61, .opened), entry(.ready, at: 90, from: .connecting),
         ]
-        #expect(tell(lost).summary == ["", "office  1 outage, down 59 s"])
+        #expect(tell(lost).summary == ["", "office  1 outage, down 30 s"])
     }
 
     @Test func `a connection that is opened again later was not without a flow while it was not there`() {
@@ -304,6 +307,7 @@ struct HistoryStoryTests {
             entry(.ready, at: 75, from: .connecting),
         ]
         #expect(tell(before + cut).summary == ["", "office  1 outage, down 5.0 s"])
+        #expect(!tell(before + cut).lines.contains { $0.contains(" up") }, "nobody knows when the socket went")
     }
 
     @Test func `a wall clock that is set changes no duration, and a machine that was off is no outage`() {
@@ -321,7 +325,49 @@ struct HistoryStoryTests {
             entry(.waiting, at: 3000, .opened), entry(.ready, at: 3010, from: .connecting),
         ]
         for index in night.indices.suffix(3) { night[index].uptime = .seconds(51 + index) }
-        #expect(tell(night).summary == ["", "office  1 outage, down 2.0 s"])
+        #expect(tell(night).summary == ["", "office  1 outage, down 0 ms"])
+    }
+
+    /// What is left of the night, which the agent counted, when the files are full.
+    private func rest(from seconds: Int64) -> [ConnectionsAPI.History.Reply] {
+        let until = Sample.noon.advanced(by: seconds * 1000)
+        return [.init(dropped: .init(part: .connections, owner: 0, count: 9, until: until))]
+            + OutageCounter.counted(night).filter { $0.time.map { $0 >= until } == true }
+    }
+
+    @Test func `sums are whole although the events are not kept, for all the time that the agent has counted`() {
+        let sum = "office  2 outages, down 2 m 10 s"
+        #expect(
+            tell(rest(from: 1321)).summary == [
+                "", sum, "Counted since day 0 0 s, with what is not kept any more.",
+            ], "which was the longest is not known")
+        #expect(tell(rest(from: 1331), since: -1).summary == ["", sum], "it was opened in that time")
+        // The first outage without its end.
+        let gap = OutageCounter.counted(night).filter { !(602..<1000).contains($0.uptime! / .seconds(1) - 40) }
+        #expect(tell(gap).summary == ["", sum])
+    }
+
+    @Test func `where it was opened before the time asked for, the sum begins with what is kept`() {
+        for (kept, sum) in [(1321, "1 outage, down 10 s"), (1331, "no outage")] as [(Int64, String)] {
+            #expect(
+                tell(rest(from: kept), since: 600).summary == [
+                    "", "office  \(sum)", "Counted since day 1 \(kept) s: nothing older is kept.",
+                ])
+        }
+    }
+
+    @Test func `what a damaged history says of outages is not counted with`() {
+        let damage: [(inout ConnectionsAPI.OutageCount) -> Void] = [
+            { $0.count = .max }, { $0.count = .min }, { $0.count = -1 }, { $0.down = .milliseconds(Int.max) },
+            { $0.down = .milliseconds(-1) },
+        ]
+        for spoil in damage {
+            var entries = OutageCounter.counted(night)
+            for index in entries.indices where index % 2 == 1 && entries[index].outages != nil {
+                spoil(&entries[index].outages!)
+            }
+            #expect(tell(entries).summary.last?.contains("2 outages") == true, "\(tell(entries).summary)")
+        }
     }
 
     @Test func `nothing kept is said`() {

@@ -60,3 +60,51 @@ extension Timestamp {
         Timestamp(milliseconds: self.milliseconds + milliseconds)
     }
 }
+
+/// Counts outages in a history that is made up, as the agent counts them in one that happens.
+struct OutageCounter {
+    private struct Life {
+        let since: Timestamp
+        let openedAt: Duration
+        var isUp = false
+        var count = 0
+        var down = Duration.zero
+        var outageSince: Duration?
+
+        func told(at now: Duration) -> ConnectionsAPI.OutageCount {
+            .init(
+                since: since, count: count, down: down + (outageSince.map { now - $0 } ?? .zero),
+                isUnderWay: outageSince != nil)
+        }
+    }
+
+    private var lives: [String: Life] = [:]
+
+    static func counted(_ entries: [ConnectionsAPI.History.Reply]) -> [ConnectionsAPI.History.Reply] {
+        var counter = OutageCounter()
+        return entries.map { counter.counted($0) }
+    }
+
+    private mutating func counted(_ entry: ConnectionsAPI.History.Reply) -> ConnectionsAPI.History.Reply {
+        guard let event = entry.event, let now = entry.uptime else { return entry }
+        let (name, state) = (event.connection.name, event.connection.state)
+        var life = Life(since: event.time, openedAt: now)
+        if event.kind != .opened, let before = lives[name] { life = before }
+        let wasUp = life.isUp
+        life.isUp = state.hasFlow
+        if life.isUp || state == .closed {
+            life.down += life.outageSince.take().map { now - $0 } ?? .zero
+        } else if life.outageSince == nil, event.kind != .opened, wasUp || !state.isDialling {
+            life.count += 1
+            life.outageSince = wasUp || event.kind == .continued ? now : life.openedAt
+        }
+        lives[name] = life
+        var entry = entry
+        entry.outages = life.told(at: now)
+        return entry
+    }
+}
+
+extension ConnectionsAPI.State {
+    fileprivate var isDialling: Bool { self == .resolving || self == .connecting || self == .securing }
+}

@@ -281,11 +281,12 @@ extension RegisteredConnection: ConnectionObserver {
         count(event, report)
         var event = event
         if let closing, event.status.state == .closed { (event.reason, event.status.reason) = (closing, closing) }
+        let clocks = ClockReading.now()
         record(
             RecordedEvent(
-                clocks: .now(), subject: subject(of: connection), event: event,
+                clocks: clocks, subject: subject(of: connection), event: event,
                 wake: report == nil && wake == nil ? nil : RecordedWake(standing: wake, report),
-                endsWithAgent: connection.lacksPlace))
+                endsWithAgent: connection.lacksPlace, outages: totals.outages(at: clocks.boot)))
         if event.kind == .policyChanged, caller == nil { calls?.handler = connection.policy.handler }
         calls?.custodyChanged(to: event.status.ownership)
     }

@@ -4,7 +4,8 @@
 /// of the wakes of its client. A count is an addition, and nothing happens between two events.
 ///
 /// An outage begins when the connection has no socket any more, or when the first attempt to get one failed, and ends
-/// with the next socket.
+/// with the next socket. This is the one place that says so: the sums of `dialtone history` and `dialtone timeline` are
+/// differences of these counts.
 package struct ConnectionTotals: Hashable, Sendable {
     /// The wakes that ended with one means.
     package struct Wakes: Hashable, Sendable {

@@ -132,7 +132,7 @@ package struct Timeline: Hashable, Sendable {
             var row = Row(name: name, spans: Self.cut(spans, since, end))
             guard !row.spans.isEmpty else { return nil }
             if let figures = figures[name] {
-                (row.outages, row.down, row.longest) = (figures.count, figures.total, figures.longest)
+                (row.outages, row.down, row.longest) = (figures.count, figures.down, figures.longest)
                 row.longestCause = figures.cause
             }
             return row

@@ -34,6 +34,10 @@ struct TimelineDrawing {
         }
     }
 
+    /// Between the agent's start and that of a connection, where the one is part of the other: ten thousand are opened
+    /// in less.
+    private static let longestTurn = Duration.seconds(5)
+
     private let reader: Reader
     /// The connections that are drawn; none for all.
     private let names: Set<String>
@@ -61,7 +65,7 @@ struct TimelineDrawing {
             if let gap = gaps.removeValue(forKey: name), event.kind != .continued || !event.connection.state.hasFlow {
                 lines[name]?.forget(from: gap.begin)
                 // What is opened later is another life of it.
-                let isSame = event.kind == .continued || time - gap.end <= OutageTally.longestTurn
+                let isSame = event.kind == .continued || time - gap.end <= Self.longestTurn
                 if isSame { lines[name]?.turn(.retrying, because: AgentDeath.killed.rawValue, at: gap.end) }
             }
             lines[name, default: Line()].turn(Self.kind(event), because: event.reason, at: time)
