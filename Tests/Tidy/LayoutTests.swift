@@ -30,6 +30,7 @@ struct LayoutTests {
             try Repository.files(below: "Sources") { $0.hasSuffix(".varlink") }
             + Repository.files(below: "systemd") { _ in true }
             + Repository.files(below: "scripts") { _ in true }
+            + Repository.files(below: "Fleet") { _ in true }
             + ["Sources", "Tests", "Benchmarks"].flatMap { folder in
                 try Repository.files(below: folder) { path in
                     [".c", ".h", ".cpp"].contains { path.hasSuffix($0) }
