@@ -212,7 +212,7 @@ let package = Package(
             name: "dialtone",
             dependencies: [
                 "Connection", "DialtoneAPI", "DialtoneClient", "NetworkPath", "Platform", "Presentation",
-                "Reachability", "ServerProbe", "Varlink", arguments,
+                "Reachability", "ServerProbe", "Systemd", "Varlink", arguments,
             ],
             swiftSettings: small),
 

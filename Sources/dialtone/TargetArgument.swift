@@ -45,9 +45,14 @@ struct TargetArgument {
                 """
                 a host is a name or an address, a port a number from 1 to 65535, \
                 and an IPv6 address before a port stands in brackets; \
-                only a link-local one has a link, as in fe80::1%eth0
+                only a link-local one has a link, as in fe80::1%eth0\(hint(on: text))
                 """)
         }
         return TargetArgument(text: text, target: target)
+    }
+
+    /// A hyphen that was not escaped becomes a slash in a unit (systemd-escape(1)).
+    private static func hint(on text: String) -> String {
+        text.contains("/") ? #"; in the name of a unit, write a hyphen as \x2d (see systemd-escape)"# : ""
     }
 }

@@ -15,6 +15,9 @@ struct Wait: AsyncParsableCommand {
             Sleeps between the changes of the network; needs no agent. With --probe, a server that does not answer is \
             asked again at each change of its path, and after 1, 2, 4 and so on up to 30 seconds.
 
+            With --notify, it is what a service runs that is active while a host is reachable; see \
+            dialtone-reachable(8).
+
             Exit status: 0 once it is so, 1 at the timeout, 64 bad usage, 69 the kernel cannot be asked.
             """)
 
@@ -29,6 +32,12 @@ struct Wait: AsyncParsableCommand {
     @Flag(help: "Wait until there is no route any more.")
     var untilUnreachable = false
 
+    @Flag(
+        help: """
+            For a unit of Type=notify: tell the service manager once it is so, and end when there is no route any more.
+            """)
+    var notify = false
+
     @Option(help: ArgumentHelp("When to give up, as in 30 or 1m30s; by default never.", valueName: "duration"))
     var timeout: DurationArgument?
 
@@ -39,13 +48,17 @@ struct Wait: AsyncParsableCommand {
         if probing.probe, untilUnreachable {
             throw ValidationError("--until-unreachable goes by the route alone: leave --probe out")
         }
+        if notify, untilUnreachable || timeout != nil {
+            throw ValidationError("--notify goes on until there is no route: it takes no other end")
+        }
     }
 
     func run() async throws {
         let isTerminal = isatty(STDERR_FILENO) == 1
         if isTerminal { Output.fail("waiting for \(goal)") }
-        let waiting = Waiting(target, probes: probing.probe, untilUnreachable: untilUnreachable)
-        switch await waiting.outcome(within: timeout?.duration) {
+        let end: Waiting.Goal = notify ? .reachableForUnit : untilUnreachable ? .unreachable : .reachable
+        let waiting = Waiting(target, probes: probing.probe, end)
+        switch try await waiting.outcome(within: timeout?.duration) {
         case .reached: return
         case .gaveUp(let why):
             Output.fail("gave up on \(goal): \(why ?? "there was no verdict by then")")

@@ -4,11 +4,19 @@ internal import DialtoneAPI
 internal import DialtoneNetworkPath
 internal import DialtonePlatform
 internal import DialtonePresentation
+internal import DialtoneSystemd
 internal import DialtoneVarlink
 internal import Reachability
 
 /// Waits for a path to be as it should, and for a server to answer.
 actor Waiting {
+    enum Goal: Sendable {
+        case reachable
+        case unreachable
+        /// Reachable, which the service manager is told; then unreachable.
+        case reachableForUnit
+    }
+
     enum Outcome: Sendable {
         case reached
         /// The time was over; with what stood in the way.
@@ -27,20 +35,24 @@ actor Waiting {
 
     private let target: TargetArgument?
     private let probes: Bool
-    private let untilUnreachable: Bool
+    private var goal: Goal
     private let (events, changes) = AsyncStream.makeStream(of: Event.self)
     private var obstacle: String?
     /// Counts the paths and the questions: what belongs to an earlier one is out of date.
     private var round = 0
     /// How often the server was asked in vain since its path changed; the pause grows with it.
     private var failures = 0
+    /// The service manager was told that the target is reachable.
+    private var isReady = false
 
-    init(_ target: TargetArgument?, probes: Bool, untilUnreachable: Bool) {
-        (self.target, self.probes, self.untilUnreachable) = (target, probes, untilUnreachable)
+    init(_ target: TargetArgument?, probes: Bool, _ goal: Goal) {
+        (self.target, self.probes, self.goal) = (target, probes, goal)
     }
 
     /// How it ended.
-    func outcome(within limit: Duration?) async -> Outcome {
+    ///
+    /// - Throws: why the service manager could not be told.
+    func outcome(within limit: Duration?) async throws(SystemError) -> Outcome {
         let watching = watch()
         defer { watching.cancel() }
         if let limit { send(.timeIsOver, after: limit) }
@@ -49,11 +61,14 @@ actor Waiting {
             case .timeIsOver: return .gaveUp(obstacle)
             case .path(let path):
                 (round, failures) = (round + 1, 0)
-                if let outcome = judge(path) { return outcome }
+                if let outcome = try judge(path) { return outcome }
             case .again(let round) where round == self.round: ask()
             case .answered(let round, let screen) where round == self.round:
-                if screen.isReachable { return .reached }
-                obstacle = screen.obstacle
+                if screen.isReachable {
+                    if let outcome = try reached() { return outcome }
+                    break
+                }
+                try setObstacle(screen.obstacle)
                 let pause = min(Self.pauses.first * (1 << min(failures, 5)), Self.pauses.last)
                 failures += 1
                 send(.again(round: round), after: pause)
@@ -80,20 +95,38 @@ actor Waiting {
         }
     }
 
-    private func judge(_ path: DialtoneNetworkPath.Path) -> Outcome? {
+    private func judge(_ path: DialtoneNetworkPath.Path) throws(SystemError) -> Outcome? {
         switch path.status {
         case .unknown: return .unknown
         case .unsatisfied, .requiresConnection:
-            obstacle = PathText.obstacle(NetworkAPI.Path(path), target: target?.text)
-            // Where a name leads is not known then.
-            return untilUnreachable && path.reason != .nameUnresolved ? .reached : nil
+            // A name that cannot be looked up says nothing about the route. After it was looked up once, it does: the
+            // last addresses stay in use while no name server answers, so this one says that there are none any more.
+            let isKnown = path.reason != .nameUnresolved || isReady
+            if case .unreachable = goal, isKnown { return .reached }
+            try setObstacle(PathText.obstacle(NetworkAPI.Path(path), target: target?.text))
+            return nil
         case .satisfied:
-            obstacle = untilUnreachable ? "there is a route" : nil
-            if untilUnreachable { return nil }
-            guard probes else { return .reached }
+            if case .unreachable = goal {
+                obstacle = "there is a route"
+                return nil
+            }
+            guard probes else { return try reached() }
             ask()
             return nil
         }
+    }
+
+    private func reached() throws(SystemError) -> Outcome? {
+        guard case .reachableForUnit = goal else { return .reached }
+        try ServiceManager.notifyReady(status: "Reachable")
+        (goal, isReady) = (.unreachable, true)
+        return nil
+    }
+
+    private func setObstacle(_ text: String?) throws(SystemError) {
+        obstacle = text
+        guard case .reachableForUnit = goal, let text else { return }
+        try ServiceManager.notifyStatus("Not reachable: \(text)")
     }
 
     /// Asks the server. Meanwhile the path may change, and the time be over.

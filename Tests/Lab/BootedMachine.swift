@@ -49,9 +49,13 @@ final class BootedMachine: Sendable {
     /// - Parameters:
     ///   - settings: lines of the agent's unit that are of the test alone, for a drop-in.
     ///   - configuration: root's file.
-    static func boot(_ settings: String = "", configuration: String = "") async throws -> BootedMachine {
+    ///   - units: further units, by name.
+    static func boot(
+        _ settings: String = "", configuration: String = "", units: [String: String] = [:]
+    ) async throws -> BootedMachine {
         let directory = NSTemporaryDirectory() + "dialtone-boot.\(UUID().uuidString.prefix(8))"
         try install(into: directory, settings, configuration)
+        for (name, text) in units { try write(text, "\(directory)/system/\(name)") }
         let network = try await Namespace.island()
         let libraries = runtimeLibraries()
         let nspawn = try await network.spawn(
@@ -212,7 +216,7 @@ final class BootedMachine: Sendable {
             try files.createDirectory(atPath: folder, withIntermediateDirectories: true)
         }
         let source = URL(filePath: SourceTree.root).appending(path: "systemd")
-        for name in ["dialtoned", "dialtone-launcher", "dialtone-tls", "dialtone-metrics@"] {
+        for name in ["dialtoned", "dialtone-launcher", "dialtone-tls", "dialtone-metrics@", "dialtone-reachable@"] {
             let service = try String(contentsOf: source.appending(path: "\(name).service.in"), encoding: .utf8)
             let installed = service.replacing(/@(BINDIR|LIBEXECDIR)@/, with: "/opt/dialtone")
             try write(installed, "\(units)/\(name).service")
@@ -226,7 +230,8 @@ final class BootedMachine: Sendable {
         chmod("\(directory)/etc/dialtone.toml", 0o644)
         for file in [
             "system/dialtoned.socket", "system/dialtone-launcher.socket", "system/dialtone-tls.socket",
-            "system/dialtone-metrics.socket", "dialtone.sysusers", "dialtone.tmpfiles",
+            "system/dialtone-metrics.socket", "system/dialtone-reachable@.target", "dialtone.sysusers",
+            "dialtone.tmpfiles",
         ] {
             let name = URL(filePath: file).lastPathComponent
             try files.copyItem(atPath: source.appending(path: name).path, toPath: "\(directory)/\(file)")

@@ -16,7 +16,9 @@ struct ManualTests {
         _ = try await machine.command(
             [LabAgent.program("varlink-swift"), "--manual", "November 26, 2026", "\(directory)/dialtone-varlink.7"]
                 + interfaces)
-        for page in ["dialtone.toml.5", "dialtoned.8", "dialtone-launcher.8", "dialtone-tls.8"] {
+        for page in [
+            "dialtone.toml.5", "dialtoned.8", "dialtone-launcher.8", "dialtone-reachable.8", "dialtone-tls.8",
+        ] {
             try FileManager.default.copyItem(atPath: "\(SourceTree.root)/docs/\(page)", toPath: "\(directory)/\(page)")
         }
         return try FileManager.default.contentsOfDirectory(atPath: directory).sorted()

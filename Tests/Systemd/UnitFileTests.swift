@@ -17,18 +17,23 @@ struct UnitFileTests {
                 try FileManager.default.createDirectory(
                     atPath: "\(directory)/\(folder)", withIntermediateDirectories: true)
             }
-            for program in ["dialtoned", "dialtone-launcher", "dialtone-tls"] {
+            for program in ["dialtone", "dialtoned", "dialtone-launcher", "dialtone-tls"] {
                 try Data("#!/bin/sh\n".utf8).write(to: URL(fileURLWithPath: "\(directory)/bin/\(program)"))
                 chmod("\(directory)/bin/\(program)", 0o755)
             }
-            for unit in ["dialtoned", "dialtone-launcher", "dialtone-tls", "user/dialtoned", "user/dialtone-tls"] {
+            for unit in [
+                "dialtoned", "dialtone-launcher", "dialtone-reachable@", "dialtone-tls", "user/dialtoned",
+                "user/dialtone-reachable@", "user/dialtone-tls",
+            ] {
                 let service = try String(
                     contentsOf: Self.sources.appendingPathComponent("\(unit).service.in"), encoding: .utf8)
                 try service.replacing(/@(BINDIR|LIBEXECDIR)@/, with: "\(directory)/bin")
                     .write(toFile: "\(directory)/\(unit).service", atomically: true, encoding: .utf8)
-                try FileManager.default.copyItem(
-                    atPath: Self.sources.appendingPathComponent("\(unit).socket").path,
-                    toPath: "\(directory)/\(unit).socket")
+                for kind in ["socket", "target"] {
+                    let file = Self.sources.appendingPathComponent("\(unit).\(kind)").path
+                    guard FileManager.default.fileExists(atPath: file) else { continue }
+                    try FileManager.default.copyItem(atPath: file, toPath: "\(directory)/\(unit).\(kind)")
+                }
             }
         }
 
@@ -58,7 +63,9 @@ struct UnitFileTests {
             "systemd-analyze", "verify", "--man=no", "\(installed.directory)/dialtoned.service",
             "\(installed.directory)/dialtoned.socket", "\(installed.directory)/dialtone-launcher.service",
             "\(installed.directory)/dialtone-launcher.socket", "\(installed.directory)/dialtone-tls.service",
-            "\(installed.directory)/dialtone-tls.socket")
+            "\(installed.directory)/dialtone-tls.socket",
+            "\(installed.directory)/dialtone-reachable@192.0.2.7.service",
+            "\(installed.directory)/dialtone-reachable@192.0.2.7.target")
         #expect(result == (0, ""))
     }
 
@@ -67,7 +74,9 @@ struct UnitFileTests {
         let result = try installed.run(
             "systemd-analyze", "--user", "verify", "--man=no", "\(installed.directory)/user/dialtoned.service",
             "\(installed.directory)/user/dialtoned.socket", "\(installed.directory)/user/dialtone-tls.service",
-            "\(installed.directory)/user/dialtone-tls.socket")
+            "\(installed.directory)/user/dialtone-tls.socket",
+            "\(installed.directory)/user/dialtone-reachable@192.0.2.7.service",
+            "\(installed.directory)/user/dialtone-reachable@192.0.2.7.target")
         #expect(result == (0, ""))
     }
 
@@ -105,6 +114,12 @@ struct UnitFileTests {
             result.output.firstMatch(of: /exposure level for (\S+): (\d+\.\d+)/), "\(result.output)")
         try #require(overall.1 == unit)
         return (try #require(Double(overall.2)), result.output)
+    }
+
+    /// It reads what name servers say, and needs nothing else.
+    @Test func `the unit that follows a host is confined`() throws {
+        let (exposure, output) = try exposure(of: "dialtone-reachable@host.service")
+        #expect(exposure <= 1.5, "\(output)")
     }
 
     /// The launcher is root's; what confines it is inherited by no program, since those are units of their own.
