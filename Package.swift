@@ -283,7 +283,7 @@ let package = Package(
             "Agent",
             [
                 "Agent", "CLabSupport", "Coalescing", "Configuration", "Connection", "ConnectionIO", "DialtoneAPI",
-                "NetworkPath", "Persistence", "Platform", "PrivilegedLauncher", "Processes", "Reachability",
+                "NetworkPath", "Persistence", "Platform", "PrivilegedLauncher", "Processes", "Reachability", "Systemd",
                 "TestSupport", "Varlink", logging, ordered,
             ]),
         // The state machine in virtual time; the whole on a real kernel; the house rules.

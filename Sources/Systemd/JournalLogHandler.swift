@@ -6,8 +6,8 @@ package import Logging
 
 /// Logs to the journal by its own protocol, sd_journal_sendv(3), with a field for each value.
 ///
-/// `journalctl -u dialtoned` shows the message with its values; `journalctl CONNECTION=office` finds the entries by
-/// one.
+/// `journalctl -u dialtoned` shows the message with its values; `journalctl DIALTONE_CONNECTION=office` finds the
+/// entries by one.
 package struct JournalLogHandler: LogHandler {
     /// Values that every entry gets.
     package var metadata: Logger.Metadata = [:]
@@ -49,16 +49,15 @@ package struct JournalLogHandler: LogHandler {
     func entry(_ level: Logger.Level, _ line: LogLine) -> [String] {
         [
             "MESSAGE=\(line.text)", "PRIORITY=\(level.priority)", "SYSLOG_IDENTIFIER=\(identifier)", "LOGGER=\(label)",
-        ] + line.fields.map { "\(Self.fieldName($0.key))=\($0.value)" }
+        ] + (line.messageID.map { ["\(JournalMessage.key)=\($0)"] } ?? [])
+            + line.fields.map { "\(Self.fieldName($0.key))=\($0.value)" }
     }
 
-    /// A key as the journal takes it: upper-case ASCII letters, digits and underscores, beginning with a letter, 64
-    /// bytes at most (journal-file.c, `journal_field_valid`). Our own four fields are not to be overwritten.
+    /// A key as the journal takes it: upper-case ASCII letters, digits and underscores, 64 bytes at most
+    /// (journal-file.c, `journal_field_valid`). The prefix keeps it apart from others' fields.
     static func fieldName(_ key: String) -> String {
         let name = String(key.uppercased().map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" })
-        let isPlain =
-            name.first?.isLetter == true && !["MESSAGE", "PRIORITY", "SYSLOG_IDENTIFIER", "LOGGER"].contains(name)
-        return String((isPlain ? name : "FIELD_\(name)").prefix(64))
+        return String("DIALTONE_\(name)".prefix(64))
     }
 
     private static func send(_ fields: [String]) -> CInt {

@@ -7,6 +7,8 @@ internal import Logging
 struct LogLine {
     /// Keys and values, later sources over earlier ones, sorted by key so that lines of a kind look alike.
     let fields: [(key: String, value: String)]
+    /// The kind of the entry, where it has one.
+    let messageID: String?
     /// The message, followed by `key=value` for each field.
     let text: String
 
@@ -15,6 +17,7 @@ struct LogLine {
         merged.merge(metadata) { $1 }
         merged.merge(event.metadata ?? [:]) { $1 }
         if let error = event.error { merged["error"] = "\(error)" }
+        messageID = merged.removeValue(forKey: JournalMessage.key).map { "\($0)" }
         fields = merged.sorted { $0.key < $1.key }.map { ($0.key, "\($0.value)".printable) }
         text = fields.reduce(event.message.description.printable) { line, field in
             // Quoted where a reader, or a script that splits at spaces, would see the value end too early.

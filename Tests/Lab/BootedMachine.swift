@@ -231,7 +231,7 @@ final class BootedMachine: Sendable {
         for file in [
             "system/dialtoned.socket", "system/dialtone-launcher.socket", "system/dialtone-tls.socket",
             "system/dialtone-metrics.socket", "system/dialtone-reachable@.target", "dialtone.sysusers",
-            "dialtone.tmpfiles",
+            "dialtone.tmpfiles", "bin/dialtone.catalog",
         ] {
             let name = URL(filePath: file).lastPathComponent
             try files.copyItem(atPath: source.appending(path: name).path, toPath: "\(directory)/\(file)")

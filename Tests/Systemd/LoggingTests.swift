@@ -60,8 +60,19 @@ struct JournalLogHandlerTests {
         #expect(
             handler.entry(.notice, line) == [
                 "MESSAGE=ready connection=office local-address=192.0.2.7", "PRIORITY=5", "SYSLOG_IDENTIFIER=dialtoned",
-                "LOGGER=dialer", "CONNECTION=office", "LOCAL_ADDRESS=192.0.2.7",
+                "LOGGER=dialer", "DIALTONE_CONNECTION=office", "DIALTONE_LOCAL_ADDRESS=192.0.2.7",
             ])
+    }
+
+    @Test func `the kind of an entry is a field and not part of the text`() {
+        let handler = JournalLogHandler(identifier: "i", label: "l", level: .info)
+        var lines: [String] = []
+        for kind in [JournalMessage.ready, .failed] {
+            let line = LogLine(event("m", [JournalMessage.key: "\(kind.rawValue)", "k": "v"]), [:], nil)
+            #expect(line.text == "m k=v")
+            lines += handler.entry(.notice, line).filter { $0.hasPrefix("MESSAGE_ID=") }
+        }
+        #expect(lines == [JournalMessage.ready, .failed].map { "MESSAGE_ID=\($0.rawValue)" })
     }
 
     @Test(arguments: [
@@ -73,9 +84,10 @@ struct JournalLogHandlerTests {
     }
 
     @Test(arguments: [
-        ("connection", "CONNECTION"), ("next-attempt.at", "NEXT_ATTEMPT_AT"), ("message", "FIELD_MESSAGE"),
-        ("_private", "FIELD__PRIVATE"), ("2nd", "FIELD_2ND"), ("größe", "GR_SSE"), ("", "FIELD_"),
-        (String(repeating: "a", count: 70), String(repeating: "A", count: 64)),
+        ("connection", "DIALTONE_CONNECTION"), ("next-attempt.at", "DIALTONE_NEXT_ATTEMPT_AT"),
+        ("message", "DIALTONE_MESSAGE"), ("_private", "DIALTONE__PRIVATE"), ("2nd", "DIALTONE_2ND"),
+        ("größe", "DIALTONE_GR_SSE"), ("", "DIALTONE_"),
+        (String(repeating: "a", count: 70), "DIALTONE_" + String(repeating: "A", count: 55)),
     ])
     func `keys become names that the journal takes`(key: String, name: String) {
         #expect(JournalLogHandler.fieldName(key) == name)
@@ -91,7 +103,10 @@ extension JournalLogHandlerTests {
             var buffer = [UInt8](repeating: 0, count: 4096)
             let count = recv(journal, &buffer, buffer.count, CInt(MSG_DONTWAIT))
             let lines = String(decoding: buffer[..<max(0, count)], as: UTF8.self).split(separator: "\n")
-            #expect(lines == ["MESSAGE=a k=\"v w\"", "PRIORITY=5", "SYSLOG_IDENTIFIER=dialtoned", "LOGGER=l", "K=v w"])
+            #expect(
+                lines == [
+                    "MESSAGE=a k=\"v w\"", "PRIORITY=5", "SYSLOG_IDENTIFIER=dialtoned", "LOGGER=l", "DIALTONE_K=v w",
+                ])
         }
     }
 

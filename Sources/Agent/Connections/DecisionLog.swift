@@ -5,6 +5,7 @@ internal import DialtoneConnection
 internal import DialtoneNetworkPath
 internal import DialtonePersistence
 internal import DialtonePlatform
+internal import DialtoneSystemd
 internal import Logging
 internal import Reachability
 
@@ -35,7 +36,9 @@ final class DecisionLog {
         metadata["interface"] = path.interface.map { "\($0.name)" }
         metadata["gateway"] = path.gateway.map { "\($0)" }
         metadata["source"] = path.source.map { "\($0)" }
-        logger.info(changes.isEmpty ? "the network's path" : "the network's path changed", metadata: metadata)
+        logger.log(
+            level: .info, .networkChanged, changes.isEmpty ? "the network's path" : "the network's path changed",
+            metadata: metadata)
     }
 
     private func log(_ recorded: RecordedEvent) {
@@ -48,18 +51,24 @@ final class DecisionLog {
             "connection": "\(recorded.name)",
             "owner": "\(recorded.owner)",
             "remote": "\(recorded.remoteWithoutQuery)",
-            "from": "\(event.previousState.rawValue)",
-            "to": "\(event.status.state.rawValue)",
+            "cause": "\(event.reason.cause.rawValue)",
+            "previous": "\(event.previousState.rawValue)",
+            "state": "\(event.status.state.rawValue)",
             "epoch": "\(event.status.epoch)",
             "attempt": "\(event.status.attempt)",
         ]
         metadata["interface"] = event.status.interface.map { "\($0)" }
-        logger.log(level: level, "\(event.reason)", metadata: metadata)
+        logger.log(level: level, JournalMessage(event), "\(event.reason)", metadata: metadata)
         // What only a person can mend is said in full, once, when it is found.
         if event.status.state == .failed || event.reason.isFirstRepetition, event.kind == .stateChanged,
             let advice = event.reason.advice, limits.admits(.warning, .advice, of: recorded.owner)
         {
-            logger.warning("\(advice)", metadata: ["connection": "\(recorded.name)", "owner": "\(recorded.owner)"])
+            logger.log(
+                level: .warning, .advice, "\(advice)",
+                metadata: [
+                    "connection": "\(recorded.name)", "owner": "\(recorded.owner)",
+                    "cause": "\(event.reason.cause.rawValue)",
+                ])
         }
     }
 
@@ -78,7 +87,7 @@ final class DecisionLog {
         metadata["means"] = wake.means.map { "\($0)" }
         metadata["detail"] = wake.detail.map { "\($0)" }
         metadata["milliseconds"] = wake.after.map { "\($0.milliseconds)" }
-        logger.log(level: level, "a wake of the client", metadata: metadata)
+        logger.log(level: level, JournalMessage(report), "a wake of the client", metadata: metadata)
     }
 
     /// What an operator has to look into: a client that could not be woken, though there was a way to, or does not
