@@ -208,11 +208,15 @@ let package = Package(
             swiftSettings: small, linkerSettings: lean),
         .executableTarget(
             name: "dialtone-tls", dependencies: ["Platform", "TLSRelay"], swiftSettings: strict, linkerSettings: lean),
+        .target(
+            name: "Hooks",
+            dependencies: ["CPlatform", "DialtoneAPI", "DialtoneClient", "Platform", "Systemd", "Varlink", logging],
+            swiftSettings: small),
         .executableTarget(
             name: "dialtone",
             dependencies: [
-                "Connection", "DialtoneAPI", "DialtoneClient", "NetworkPath", "Platform", "Presentation",
-                "Reachability", "ServerProbe", "Systemd", "Varlink", arguments,
+                "Connection", "DialtoneAPI", "DialtoneClient", "Hooks", "NetworkPath", "Platform", "Presentation",
+                "Reachability", "ServerProbe", "Systemd", "Varlink", arguments, logging,
             ],
             swiftSettings: small),
 
@@ -278,6 +282,7 @@ let package = Package(
         tests("Presentation", ["DialtoneAPI", "NetworkPath", "Presentation", "TestSupport", "Varlink"]),
         tests("Systemd", ["Platform", "Systemd", "TestSupport", logging]),
         tests("Processes", ["Processes", "CPlatform", "Platform", "Connection", "TestSupport"]),
+        tests("Hooks", ["DialtoneAPI", "Hooks", "Platform", "TestSupport", "Varlink"]),
         tests("TOML", ["TOML"]),
         tests(
             "Agent",

@@ -22,12 +22,13 @@ package enum Spawn {
     ///   - path: the program's file, which is not looked for on `$PATH`.
     ///   - arguments: with the name under which it is run.
     ///   - environment: all of it, as "NAME=value"; `nil` for this process's.
+    ///   - inOwnGroup: whether it leads a process group of its own (setpgid(2)), whose number is the process's.
     ///   - descriptors: what it has beside what it inherits, made in this order.
     /// - Returns: the process, for the caller to wait for.
     /// - Throws: the kernel's refusal: `ENOENT` for a program that is not there.
     package static func start(
         _ operation: @autoclosure () -> String, _ path: String, _ arguments: [String], environment: [String]? = nil,
-        descriptors: [(place: CInt, source: Source)]
+        inOwnGroup: Bool = false, descriptors: [(place: CInt, source: Source)]
     ) throws(SystemError) -> Int32 {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
@@ -47,7 +48,8 @@ package enum Spawn {
         sigaddset(&usual, SIGPIPE)
         posix_spawnattr_setsigmask(&attributes, &none)
         posix_spawnattr_setsigdefault(&attributes, &usual)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+        let group = inOwnGroup ? POSIX_SPAWN_SETPGROUP : 0
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | group))
         var process: pid_t = 0
         let code = withCStrings(arguments) { arguments in
             guard let environment else {

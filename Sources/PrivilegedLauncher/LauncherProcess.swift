@@ -79,7 +79,9 @@ private final class Serving {
     init(_ files: ConfigurationFiles, _ sockets: [CInt], _ daemon: String, _ logger: Logger) {
         launcher = Launcher(Activator(programsAsUnitsBy: Self.passer), socketPath: daemon, logger) {
             user throws(ConfigurationError) in
-            if let problem = RootsPath.problem(files.main) { throw ConfigurationError(issues: [problem]) }
+            if let (directory, text) = RootsPath.obstacle(to: files.main) {
+                throw ConfigurationError(issues: [ConfigurationIssue(directory, message: text)])
+            }
             var checks = ConfigurationChecks()
             (checks.daemonUser, checks.isMachineService) = (user, user != 0)
             return try Configuration.load(files, checks).configuration
@@ -96,28 +98,5 @@ private final class Serving {
         } catch {
             LauncherProcess.end("\(error)", EX_OSERR)
         }
-    }
-}
-
-/// Whether a file can have been put where it is by root alone.
-enum RootsPath {
-    /// What is wrong with one of the directories above a file; the file itself is looked at when it is read.
-    static func problem(_ path: String) -> ConfigurationIssue? {
-        // Where it really is, whatever links lead there.
-        let resolved = realpath(path, nil)
-        defer { free(resolved) }
-        var directory = (resolved.map { String(cString: $0) } ?? path)[...]
-        while let slash = directory.lastIndex(of: "/") {
-            directory = directory[..<slash]
-            let name = directory.isEmpty ? "/" : String(directory)
-            var status = stat()
-            // One that is not there holds no file.
-            guard stat(name, &status) == 0 else { continue }
-            if status.st_uid != 0 || status.st_mode & (S_IWGRP | S_IWOTH) != 0 {
-                return ConfigurationIssue(
-                    name, message: "only root may be able to write to it; chown root and chmod go-w")
-            }
-        }
-        return nil
     }
 }

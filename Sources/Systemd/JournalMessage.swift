@@ -83,6 +83,15 @@ package enum JournalMessage: String, CaseIterable, Sendable {
     /// The client has had the socket for longer than it may.
     case wakeOverran = "b2372ff6cb41406ab813bb5783bdc177"
 
+    // MARK: Hooks
+
+    /// A file in the directory of hooks is not run.
+    case hookRefused = "3a33269c6d27491fac28ded64be3e2e9"
+    /// A hook failed, or was ended at its time limit.
+    case hookFailed = "198ce91541c146be9d9ee69fe0add80d"
+    /// Changes were left out because hooks were slow.
+    case hookChangesLeftOut = "e873650d0a524d3c933fe66c195e9b60"
+
     /// The value's key among those of an entry. It is no part of the entry's text.
     static let key = "MESSAGE_ID"
 }

@@ -309,8 +309,8 @@ struct LauncherTests {
         let directory = NSTemporaryDirectory() + "roots.\(UUID().uuidString.prefix(8))"
         defer { try? FileManager.default.removeItem(atPath: directory) }
         try FileManager.default.createDirectory(atPath: "\(directory)/deep", withIntermediateDirectories: true)
-        #expect(RootsPath.problem("\(directory)/deep/dialtone.toml") != nil, "/tmp is everybody's")
-        #expect(RootsPath.problem("/etc/dialtone.toml") == nil)
+        #expect(RootsPath.obstacle(to: "\(directory)/deep/dialtone.toml") != nil, "/tmp is everybody's")
+        #expect(RootsPath.obstacle(to: "/etc/dialtone.toml") == nil)
     }
 }
 

@@ -50,12 +50,20 @@ final class BootedMachine: Sendable {
     ///   - settings: lines of the agent's unit that are of the test alone, for a drop-in.
     ///   - configuration: root's file.
     ///   - units: further units, by name.
+    ///   - hooks: root's scripts, by name.
+    ///   - writable: those of them that everybody can write to.
     static func boot(
-        _ settings: String = "", configuration: String = "", units: [String: String] = [:]
+        _ settings: String = "", configuration: String = "", units: [String: String] = [:],
+        hooks: [String: String] = [:], writable: Set<String> = []
     ) async throws -> BootedMachine {
         let directory = NSTemporaryDirectory() + "dialtone-boot.\(UUID().uuidString.prefix(8))"
         try install(into: directory, settings, configuration)
         for (name, text) in units { try write(text, "\(directory)/system/\(name)") }
+        for (name, text) in hooks {
+            let file = "\(directory)/etc/hooks.d/\(name)"
+            try write("#!/bin/sh\n\(text)\n", file)
+            chmod(file, writable.contains(name) ? 0o777 : 0o755)
+        }
         let network = try await Namespace.island()
         let libraries = runtimeLibraries()
         let nspawn = try await network.spawn(
@@ -209,14 +217,17 @@ final class BootedMachine: Sendable {
         let units = "\(directory)/system"
         for folder in [
             "system/dialtoned.service.d", "system/dialtone-tls.service.d", "system/dialtone-metrics@.service.d",
-            "system/sockets.target.wants", "bin", "etc",
+            "system/sockets.target.wants", "bin", "etc/hooks.d",
         ].map({
             "\(directory)/\($0)"
         }) {
             try files.createDirectory(atPath: folder, withIntermediateDirectories: true)
         }
         let source = URL(filePath: SourceTree.root).appending(path: "systemd")
-        for name in ["dialtoned", "dialtone-launcher", "dialtone-tls", "dialtone-metrics@", "dialtone-reachable@"] {
+        for name in [
+            "dialtoned", "dialtone-hooks", "dialtone-launcher", "dialtone-metrics@", "dialtone-reachable@",
+            "dialtone-tls",
+        ] {
             let service = try String(contentsOf: source.appending(path: "\(name).service.in"), encoding: .utf8)
             let installed = service.replacing(/@(BINDIR|LIBEXECDIR)@/, with: "/opt/dialtone")
             try write(installed, "\(units)/\(name).service")

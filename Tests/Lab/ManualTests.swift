@@ -17,7 +17,8 @@ struct ManualTests {
             [LabAgent.program("varlink-swift"), "--manual", "November 26, 2026", "\(directory)/dialtone-varlink.7"]
                 + interfaces)
         for page in [
-            "dialtone.toml.5", "dialtoned.8", "dialtone-launcher.8", "dialtone-reachable.8", "dialtone-tls.8",
+            "dialtone.toml.5", "dialtoned.8", "dialtone-hooks.8", "dialtone-launcher.8", "dialtone-reachable.8",
+            "dialtone-tls.8",
         ] {
             try FileManager.default.copyItem(atPath: "\(SourceTree.root)/docs/\(page)", toPath: "\(directory)/\(page)")
         }

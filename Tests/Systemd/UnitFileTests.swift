@@ -22,8 +22,9 @@ struct UnitFileTests {
                 chmod("\(directory)/bin/\(program)", 0o755)
             }
             for unit in [
-                "dialtoned", "dialtone-launcher", "dialtone-reachable@", "dialtone-tls", "user/dialtoned",
-                "user/dialtone-reachable@", "user/dialtone-tls",
+                "dialtoned", "dialtone-hooks", "dialtone-launcher", "dialtone-reachable@", "dialtone-tls",
+                "user/dialtoned",
+                "user/dialtone-hooks", "user/dialtone-reachable@", "user/dialtone-tls",
             ] {
                 let service = try String(
                     contentsOf: Self.sources.appendingPathComponent("\(unit).service.in"), encoding: .utf8)
@@ -63,7 +64,7 @@ struct UnitFileTests {
             "systemd-analyze", "verify", "--man=no", "\(installed.directory)/dialtoned.service",
             "\(installed.directory)/dialtoned.socket", "\(installed.directory)/dialtone-launcher.service",
             "\(installed.directory)/dialtone-launcher.socket", "\(installed.directory)/dialtone-tls.service",
-            "\(installed.directory)/dialtone-tls.socket",
+            "\(installed.directory)/dialtone-tls.socket", "\(installed.directory)/dialtone-hooks.service",
             "\(installed.directory)/dialtone-reachable@192.0.2.7.service",
             "\(installed.directory)/dialtone-reachable@192.0.2.7.target")
         #expect(result == (0, ""))
@@ -74,7 +75,7 @@ struct UnitFileTests {
         let result = try installed.run(
             "systemd-analyze", "--user", "verify", "--man=no", "\(installed.directory)/user/dialtoned.service",
             "\(installed.directory)/user/dialtoned.socket", "\(installed.directory)/user/dialtone-tls.service",
-            "\(installed.directory)/user/dialtone-tls.socket",
+            "\(installed.directory)/user/dialtone-tls.socket", "\(installed.directory)/user/dialtone-hooks.service",
             "\(installed.directory)/user/dialtone-reachable@192.0.2.7.service",
             "\(installed.directory)/user/dialtone-reachable@192.0.2.7.target")
         #expect(result == (0, ""))
