@@ -148,5 +148,5 @@ package struct InterfaceDefinition: Sendable {
 package struct DefinitionError: Error, CustomStringConvertible {
     package let description: String
 
-    init(_ description: String) { self.description = description }
+    package init(_ description: String) { self.description = description }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Swift's text, line by line.
+/// A program's text, line by line.
 final class Output {
     private(set) var text = ""
     private var depth = 0
@@ -11,17 +11,22 @@ final class Output {
         text += "\n"
     }
 
-    /// Adds a comment of documentation.
+    /// Adds a comment of documentation in Swift.
     func comment(_ lines: [String]) {
         for line in lines.drop(while: \.isEmpty) { self.line(line.isEmpty ? "///" : "/// \(line)") }
     }
 
-    /// Adds a block.
+    /// Adds a block of Swift.
     func open(_ head: String, _ body: () -> Void) {
+        indent(head, body)
+        line("}")
+    }
+
+    /// Adds lines below a line, deeper than it.
+    func indent(_ head: String, _ body: () -> Void) {
         line(head)
         depth += 1
         body()
         depth -= 1
-        line("}")
     }
 }

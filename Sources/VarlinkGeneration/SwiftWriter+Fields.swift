@@ -34,10 +34,10 @@ extension SwiftWriter {
         let method =
             switch definition.resolve(field.kind.element) {
             case .bool: "flag"
-            case .int where isDuration(field): "duration"
+            case .int where field.isDuration: "duration"
             case .int: isArray ? "integers" : "integer"
             case .float: "number"
-            case .string where isTime(field): "time"
+            case .string where field.isTime: "time"
             case .enumeration: isArray ? "choices" : "choice"
             case .object: isArray ? "objects" : "object"
             default: isArray ? "texts" : "text"

@@ -75,7 +75,7 @@ package struct SwiftWriter {
             for method in definition.methods { declare(method) }
             for error in definition.errors {
                 object(
-                    error.name, fields(error.kind), error.comment, conforms: "VarlinkErrorReply",
+                    error.name, error.kind.fields, error.comment, conforms: "VarlinkErrorReply",
                     constant: ("errorName", "\(definition.name).\(error.name)"))
             }
             errorCodes()
@@ -119,10 +119,6 @@ package struct SwiftWriter {
         text.line("\(access) typealias \(name) = VarlinkEmpty")
     }
 
-    private func fields(_ kind: InterfaceDefinition.Kind) -> [InterfaceDefinition.Field] {
-        if case .object(let fields) = kind { fields } else { [] }
-    }
-
     private func object(
         _ name: String, _ fields: [InterfaceDefinition.Field], _ comment: [String],
         conforms protocolName: String = "VarlinkObject", constant: (name: String, value: String)? = nil
@@ -135,7 +131,7 @@ package struct SwiftWriter {
             }
             for field in fields { nested(field) }
             for field in fields {
-                text.comment(remark(on: field))
+                text.comment(definition.remark(on: field))
                 text.line("\(access) var \(swiftName(of: field)): \(swift(field))")
             }
             text.comment(["Made of its fields."])
@@ -157,7 +153,7 @@ package struct SwiftWriter {
         }
         let meanings = Meanings(of: values, in: comment)
         text.comment(meanings.introduction)
-        if says("Others may be added", comment) {
+        if comment.mayGrow {
             text.open("\(access) struct \(name): RawRepresentable, Hashable, Sendable {") {
                 text.comment(["The value as it is written."])
                 text.line("\(access) let rawValue: String")
@@ -215,27 +211,12 @@ package struct SwiftWriter {
     }
 
     func swift(_ field: InterfaceDefinition.Field) -> String {
-        if isDuration(field) { return field.isOptional ? "Duration?" : "Duration" }
-        return swift(field.kind, typeName(of: field), isTime: isTime(field))
+        if field.isDuration { return field.isOptional ? "Duration?" : "Duration" }
+        return swift(field.kind, typeName(of: field), isTime: field.isTime)
     }
 
     /// The name of a field's property.
-    func swiftName(of field: InterfaceDefinition.Field) -> String {
-        escaped(isDuration(field) ? String(field.name.dropLast(Self.milliseconds.count)) : field.name)
-    }
-
-    func isDuration(_ field: InterfaceDefinition.Field) -> Bool {
-        field.name.hasSuffix(Self.milliseconds) && [.int, .optional(.int)].contains(field.kind)
-    }
-
-    private static let milliseconds = "Milliseconds"
-
-    func isTime(_ field: InterfaceDefinition.Field) -> Bool {
-        field.hasOwnComment && says("RFC 3339", field.comment)
-    }
-
-    /// Whether a comment says something, on one line or over two.
-    private func says(_ words: String, _ comment: [String]) -> Bool { comment.joined(separator: " ").contains(words) }
+    func swiftName(of field: InterfaceDefinition.Field) -> String { escaped(field.nameWithoutUnit) }
 
     private func swift(_ kind: InterfaceDefinition.Kind, _ name: String, isTime: Bool) -> String {
         switch kind {
@@ -248,13 +229,6 @@ package struct SwiftWriter {
         case .named(let name): name
         case .enumeration, .object: name
         }
-    }
-
-    /// What is said of a field: there, or of the first one of its name and kind in the interface.
-    private func remark(on field: InterfaceDefinition.Field) -> [String] {
-        if !field.comment.isEmpty { return field.comment }
-        let all = definition.types.flatMap { fields($0.kind) } + definition.methods.flatMap { $0.parameters + $0.reply }
-        return all.first { $0.name == field.name && $0.kind == field.kind && !$0.comment.isEmpty }?.comment ?? []
     }
 
     func escaped(_ name: String) -> String {

@@ -9,6 +9,7 @@ internal import Glibc
 ///
 ///     varlink-swift MODULE DEFINITION.varlink FILE.swift [...]   a Swift file of each, for a module
 ///     varlink-swift --manual DATE PAGE DEFINITION.varlink [...]  a page of the manual of all
+///     varlink-swift --python FILE.py DEFINITION.varlink [...]    a Python module of all
 ///
 /// Definitions that others refer to come first.
 @main struct VarlinkSwift {
@@ -19,8 +20,14 @@ internal import Glibc
                 let definitions = try arguments[3...].map { try read($0).definition }
                 return try write(ManualWriter.write(definitions, date: arguments[1]), to: arguments[2])
             }
+            if arguments.count > 2, arguments[0] == "--python" {
+                let definitions = try arguments[2...].map { try read($0).definition }
+                return try write(PythonWriter.write(definitions), to: arguments[1])
+            }
             guard arguments.count > 2, !arguments.count.isMultiple(of: 2) else {
-                fail("usage: varlink-swift MODULE|--manual DATE PAGE DEFINITION.varlink [FILE.swift] [...]")
+                fail(
+                    "usage: varlink-swift MODULE|--manual DATE PAGE|--python FILE DEFINITION.varlink [FILE.swift] [...]"
+                )
             }
             let module = arguments.removeFirst()
             var known: [[String]: String] = [:]

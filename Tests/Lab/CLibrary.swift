@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import DialtoneExpectations
 import DialtoneLabSupport
 import Foundation
 import Testing
@@ -40,32 +39,10 @@ struct CLibraryTests {
     }
 
     @Test func `the first program of the tutorial tells each change of a path`() async throws {
-        let (machine, home) = (try await Namespace.island(), try DaemonHome())
-        try await machine.landBridge()
-        _ = try await home.start(on: machine)
-        let program = try await machine.spawn(
-            [try await CLibrary.program("path"), "203.0.113.7"], environment: ["DIALTONE_SOCKET": home.socket])
-        let first = try await program.line(containing: "satisfied")
-        #expect(first.text == "satisfied")
-        try await machine.ip("link set bridge1 down")
-        let loss = try await program.line(after: first, containing: "unsatisfied: noCarrier")
-        try await machine.ip("link set bridge1 up")
-        _ = try await program.line(after: loss, containing: "satisfied")
+        try await ClientTutorial.tellPaths(by: [try await CLibrary.program("path")])
     }
 
     @Test func `the second program of the tutorial answers when the server has spoken`() async throws {
-        let (machine, home) = (try await Namespace.island(), try DaemonHome())
-        _ = try await home.start(on: machine)
-        let listener = try await machine.run { try TCPSocket.listening(on: 0) }
-        let opened = try await home.dialtone(
-            "open", "tcp://127.0.0.1:\(try listener.port())", "--name", "chat", on: machine)
-        #expect(opened.exit == .status(0), "\(opened)")
-        let server = try await machine.run { try listener.accept() }
-        let program = try await machine.spawn(
-            [try await CLibrary.program("answer"), "chat"], environment: ["DIALTONE_SOCKET": home.socket])
-        try await machine.run { try server.send("hello\n") }
-        expect(try await machine.run { try server.receive() }, is: "GOT hello\n")
-        expect(try await program.exit(), is: .status(0))
-        #expect(program.text(of: .output) == "hello")
+        try await ClientTutorial.answer(by: [try await CLibrary.program("answer")])
     }
 }

@@ -12,7 +12,7 @@ import Testing
 @Suite("The daemon and clients in Python", .lab, .python)
 struct PythonTests {
     /// The Python that has the clients. Inside of the sandbox there is no way to PyPI: `make test` makes it before.
-    fileprivate static let python = "\(SourceTree.root)/.build/python-varlink/bin/python"
+    static let python = "\(SourceTree.root)/.build/python-varlink/bin/python"
 
     private func cli(_ arguments: [String], on machine: Namespace) async throws -> Outcome {
         try await machine.outcome([Self.python, "-m", "varlink.cli"] + arguments)
@@ -84,10 +84,10 @@ struct PythonTests {
 }
 
 extension Trait where Self == ConditionTrait {
-    /// Skips a test where the clients from PyPI are not installed.
-    fileprivate static var python: Self {
+    /// Skips a test where what it needs from PyPI is not installed.
+    static var python: Self {
         .enabled(
             if: FileManager.default.isExecutableFile(atPath: PythonTests.python),
-            "PyPI's varlink and asyncvarlink are not here: scripts/python-varlink installs them")
+            "what the tests need from PyPI is not here: scripts/python-varlink installs it")
     }
 }

@@ -8,14 +8,16 @@ import Testing
 enum ClientLibrary: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case swift = "Swift"
     case c = "C"
+    case python = "Python"
 
     var testDescription: String { rawValue }
 
-    /// Its driver: the program that does what the scenarios say, through that library alone.
-    func driver() async throws -> String {
+    /// The command of its driver: the program that does what the scenarios say, through that library alone.
+    func driver() async throws -> [String] {
         switch self {
-        case .swift: LabAgent.program("lab-client")
-        case .c: try await CLibrary.program("driver")
+        case .swift: [LabAgent.program("lab-client")]
+        case .c: [try await CLibrary.program("driver")]
+        case .python: PythonLibrary.command("tests/driver.py")
         }
     }
 }
@@ -49,7 +51,7 @@ final class ScenarioDriver: Sendable {
     /// Starts the driver of `library` beside the agent of `home`.
     static func start(_ library: ClientLibrary, on machine: Namespace, _ home: DaemonHome) async throws -> Self {
         let environment = ["DIALTONE_SOCKET": home.socket].merging(DaemonHome.quietCrashes) { mine, _ in mine }
-        return Self(try await machine.spawn([try await library.driver()], environment: environment))
+        return Self(try await machine.spawn(try await library.driver(), environment: environment))
     }
 
     /// Gives a command, and returns its answer.

@@ -3,7 +3,7 @@
 import Foundation
 import Testing
 
-/// The Swift in the documentation stands in a file that is compiled.
+/// The code in the documentation stands in a file that is compiled, or in a program that the tests run.
 @Suite("Documented code")
 struct DocumentedCodeTests {
     @Test func `each sample of Swift is compiled somewhere in the tests or examples`() throws {
@@ -12,12 +12,29 @@ struct DocumentedCodeTests {
         }.map { Self.unindented($0.lines) }
         var count = 0
         for page in try Self.pages() {
-            for (place, sample) in Self.samples(of: page) {
+            for (place, sample) in Self.samples(of: page, in: "swift") {
                 count += 1
                 let code = Self.unindented(sample).filter { !$0.isEmpty && !$0.hasPrefix("import ") }
                 #expect(
                     compiled.contains { Self.has(code, in: $0) },
                     "\(place): no file compiles this; put it into a DocumentedCode.swift")
+            }
+        }
+        #expect(count > 2)
+    }
+
+    @Test func `each sample of Python stands in an example or a test of the library for Python`() throws {
+        let programs = try ["examples", "tests"].flatMap { folder in
+            try Repository.files(below: "Clients/Python/\(folder)") { $0.hasSuffix(".py") }
+        }.map { Self.unindented($0.lines) }
+        var count = 0
+        for page in try Self.pages() + [Repository.read("Clients/Python/README.md")] {
+            for (place, sample) in Self.samples(of: page, in: "python") {
+                count += 1
+                let code = Self.unindented(sample).filter { !$0.isEmpty }
+                #expect(
+                    programs.contains { Self.has(code, in: $0) },
+                    "\(place): no program has this; put it into Clients/Python/examples")
             }
         }
         #expect(count > 2)
@@ -44,10 +61,10 @@ struct DocumentedCodeTests {
             + Repository.files(below: "Sources") { $0.hasSuffix(".md") }
     }
 
-    private static func samples(of page: SourceFile) -> [(place: String, lines: [String])] {
+    private static func samples(of page: SourceFile, in language: String) -> [(place: String, lines: [String])] {
         var (samples, place, sample) = ([(String, [String])](), "", [String]?.none)
         for (index, line) in page.lines.enumerated() {
-            if line == "```swift" {
+            if line == "```\(language)" {
                 (place, sample) = (page.place(index), [])
             } else if line == "```", let lines = sample {
                 samples.append((place, lines))

@@ -25,21 +25,21 @@ struct LayoutTests {
         }
     }
 
-    @Test func `interfaces, units, scripts and C name the licence`() throws {
+    @Test func `interfaces, units, scripts, C and Python name the licence`() throws {
         let files =
             try Repository.files(below: "Sources") { $0.hasSuffix(".varlink") }
             + Repository.files(below: "systemd") { _ in true }
             + Repository.files(below: "scripts") { _ in true }
             + Repository.files(below: "Fleet") { _ in true }
-            + ["Sources", "Tests", "Benchmarks"].flatMap { folder in
+            + ["Sources", "Tests", "Benchmarks", "Clients"].flatMap { folder in
                 try Repository.files(below: folder) { path in
-                    [".c", ".h", ".cpp"].contains { path.hasSuffix($0) }
+                    [".c", ".h", ".cpp", ".py"].contains { path.hasSuffix($0) }
                 }
             }
         for file in files {
             // A script's first line is its interpreter's.
             #expect(
-                file.lines.prefix(2).contains { $0.hasSuffix("SPDX-License-Identifier: Apache-2.0") },
+                file.lines.prefix(2).contains { $0.contains("SPDX-License-Identifier: Apache-2.0") },
                 "\(file.path): the first line names the licence: SPDX-License-Identifier: Apache-2.0")
         }
     }

@@ -10,4 +10,10 @@ struct VersionTests {
         let product = try Repository.read("Sources/Platform/Product.swift").lines.joined(separator: "\n")
         #expect(product.contains("static let version = \"\(version)\""), "VERSION says \(version)")
     }
+
+    @Test func `the package for Python has the version of the file`() throws {
+        let version = try Repository.read("VERSION").lines[0]
+        let module = try Repository.read("Clients/Python/src/dialtone_client/version.py")
+        #expect(module.lines.contains("__version__ = \"\(version)\""), "VERSION says \(version)")
+    }
 }
