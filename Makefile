@@ -116,6 +116,7 @@ sim: deps-test
 
 fuzz: deps-test
 	scripts/fuzz $(SECONDS) $(or $(TARGET),readers interface)
+	@[ -n '$(TARGET)' ] || $(MAKE) --no-print-directory -C Clients/C fuzz SECONDS='$(SECONDS)'
 
 demo: deps-test
 	$(BUILD) --configuration $(CONFIGURATION)

@@ -298,8 +298,9 @@ let package = Package(
             [
                 "Processes", "CNetlink", "CPlatform", "ConnectionIO", "DialtoneAPI", "DialtoneClient", "LabSupport",
                 "Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "Connection", "Systemd",
-                "TLSTestSupport", "TestSupport", "Varlink", "dialtone", "dialtone-launcher", "dialtoned", "lab-client",
-                "lab-fuzzer", "lab-launch", "lab-logind", "lab-neighbour", "lab-network-manager", "lab-systemd",
+                "TLSTestSupport", "TestSupport", "Varlink", "VarlinkDefinition", "dialtone", "dialtone-launcher",
+                "dialtoned", "lab-client", "lab-fuzzer", "lab-launch", "lab-logind", "lab-neighbour",
+                "lab-network-manager", "lab-systemd",
             ],
             resources: [.copy("agent.py"), .copy("mqtt_sleeper.py")], exclude: ["Golden"]),
         tests(

@@ -10,7 +10,7 @@ enum CLibrary {
     private static let sanitized = "\(SourceTree.root)/.build/clients-c/sanitized"
     private static let programs = Task {
         try await make(
-            "programs", in: sanitized, flags: "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all")
+            "programs", "BUILD=\(sanitized)", "CFLAGS=-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all")
     }
 
     /// A program of the library's folder: an example, or the driver of the scenarios.
@@ -19,23 +19,30 @@ enum CLibrary {
         return "\(sanitized)/\(name)"
     }
 
-    /// Runs the tests that the library has of its own.
-    static func check() async throws {
-        try await make("check", in: "\(SourceTree.root)/.build/clients-c/plain", flags: "-O2 -g")
+    /// Runs tests that the library has of its own: a target of its Makefile.
+    static func make(_ target: String, _ settings: String...) async throws {
+        let machine = try await Namespace.create("a compiler's")
+        _ = try await machine.command(["make", "-C", "\(SourceTree.root)/Clients/C", target] + settings)
     }
 
-    private static func make(_ target: String, in folder: String, flags: String) async throws {
-        let machine = try await Namespace.create("a compiler's")
-        _ = try await machine.command(
-            ["make", "-C", "\(SourceTree.root)/Clients/C", "BUILD=\(folder)", "CFLAGS=\(flags)", target])
-    }
+    /// Where such tests are built, each in a folder of its own: two may run at a time.
+    static func folder(_ name: String) -> String { "BUILD=\(SourceTree.root)/.build/clients-c/\(name)" }
 }
 
 /// What the library is by itself, and the programs of docs/clients-c.md; `ClientScenarios` has what it does.
 @Suite("The library for C", .lab)
 struct CLibraryTests {
     @Test func `it shows the names of its list and no others, and C++ can use it`() async throws {
-        try await CLibrary.check()
+        try await CLibrary.make("check", CLibrary.folder("plain"))
+    }
+
+    @Test func `an agent that answers badly, late or never leaves nothing open and no byte unfreed`() async throws {
+        try await CLibrary.make("check-sanitized", CLibrary.folder("checked"))
+        try await CLibrary.make("check-valgrind", CLibrary.folder("checked"))
+    }
+
+    @Test func `no bytes of an agent break its reader, as far as two seconds of mutations tell`() async throws {
+        try await CLibrary.make("fuzz", CLibrary.folder("fuzzed"), "SECONDS=2")
     }
 
     @Test func `the first program of the tutorial tells each change of a path`() async throws {

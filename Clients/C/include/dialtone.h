@@ -221,7 +221,9 @@ void dialtone_reply_free(dialtone_reply *reply);
  *
  * parameters  what the method takes; NULL for none.
  * fd          a descriptor that goes along, for a method that takes one; its place is 0. It stays the caller's.
- *             Negative for none. */
+ *             Negative for none.
+ *
+ * Errors, before anything is sent: -EINVAL for a method that is not UTF-8, or parameters that are no object. */
 int dialtone_call(dialtone *client, const char *method, const dialtone_value *parameters, int fd,
 	dialtone_reply **reply);
 
@@ -315,7 +317,8 @@ enum dialtone_outcome {
  *         where result is negative or DIALTONE_LOST.
  * data    as it was given.
  *
- * A handler may make calls, start and cancel requests, this one included, and free the handle. */
+ * A handler may make calls, start and cancel requests, this one included, and free the handle. What it starts begins in
+ * the next call of dialtone_process(). */
 typedef void dialtone_handler(dialtone *client, int result, dialtone_reply *reply, void *data);
 
 /* For dialtone_start(): the method has many replies. */

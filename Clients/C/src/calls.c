@@ -21,7 +21,7 @@ static struct parameters begin(dialtone *client)
 	if (made.result == 0) {
 		made.value = dialtone_value_new();
 		if (!made.value)
-			made.result = -ENOMEM;
+			made.result = dt_fail_system(&client->error, "Making a call", ENOMEM);
 	}
 	return made;
 }

@@ -106,14 +106,16 @@ static void sweep(dialtone *client, bool all)
 	}
 }
 
-/* In a child process: closes its copies of the sockets. The parent's are the same sockets, and its epoll the same epoll:
- * neither is to notice. */
-static void abandon(dialtone *client)
+void dt_leave_to_parent(dialtone *client)
 {
+	if (!is_childs(client))
+		return;
+	/* The parent has the same sockets, and the same epoll: neither is shut down or changed. */
 	for (dialtone_request *request = client->requests; request; request = request->next) {
 		if (request->socket >= 0)
 			close(request->socket);
 		request->socket = request->watched = -1;
+		dt_request_end(request);
 	}
 }
 
@@ -121,9 +123,8 @@ void dialtone_free(dialtone *client)
 {
 	if (!client)
 		return;
-	if (is_childs(client)) {
-		abandon(client);
-	} else if (client->is_processing) {
+	dt_leave_to_parent(client);
+	if (client->is_processing) {
 		for (dialtone_request *request = client->requests; request; request = request->next)
 			dt_request_end(request);
 		client->is_freed = true;
@@ -324,10 +325,7 @@ static void watch(dialtone *client, dialtone_request *request)
 		return;
 	if (epoll_ctl(client->epoll, action, request->socket, &event) < 0) {
 		/* Out of memory, or of watches (epoll(7)): nothing would tell when the answer comes. */
-		int result = dt_fail_system(&client->error, "Watching the socket to the agent", errno);
-
-		dt_request_end(request);
-		request->handler(client, result, NULL, request->data);
+		dt_request_fail(request, dt_fail_system(&client->error, "Watching the socket to the agent", errno));
 		return;
 	}
 	request->watched = request->socket;
@@ -337,6 +335,7 @@ static void watch(dialtone *client, dialtone_request *request)
 int dialtone_process(dialtone *client)
 {
 	struct epoll_event events[EVENTS];
+	dialtone_request *last;
 	int result = dt_begin(client), count, done = 0;
 
 	if (result < 0)
@@ -349,8 +348,11 @@ int dialtone_process(dialtone *client)
 	for (int i = 0; i < count; i++)
 		((dialtone_request *)events[i].data.ptr)->is_ready = true;
 	client->is_processing = true;
-	/* What a handler starts comes to the end of the list, and so gets its turn. */
-	for (dialtone_request *request = client->requests; request; request = request->next) {
+	/* What a handler starts gets its turn in the next call: a handler that tries again what fails at once would keep this
+	 * one from returning. */
+	for (last = client->requests; last && last->next; last = last->next)
+		;
+	for (dialtone_request *request = client->requests; request; request = request == last ? NULL : request->next) {
 		uint64_t now = dt_now();
 
 		if (!request->is_ready && dt_request_due(request) > now)

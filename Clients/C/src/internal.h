@@ -139,6 +139,8 @@ uint64_t dt_request_due(const dialtone_request *request);
 short dt_request_events(const dialtone_request *request);
 /* Hangs up; the request is over. */
 void dt_request_end(dialtone_request *request);
+/* Ends the request and tells its handler the failure that the handle has noted. */
+void dt_request_fail(dialtone_request *request, int result);
 void dt_request_free(dialtone_request *request);
 
 /* ---- client.c: the handle ---- */
@@ -160,6 +162,8 @@ struct dialtone {
 
 /* Returns 0, or -ECHILD in a child process; forgets the last failure. */
 int dt_begin(dialtone *client);
+/* In a child process: closes its copies of the sockets; all requests are over. Else nothing. */
+void dt_leave_to_parent(dialtone *client);
 /* Takes the socket of a request out of the loop before it is closed. */
 void dt_unwatch(dialtone *client, dialtone_request *request);
 

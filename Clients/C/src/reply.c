@@ -29,15 +29,18 @@ int dt_message_read(struct dt_message *message, const char *text, size_t length,
 	size_t descriptor_count, const char **reason)
 {
 	/* A server's text may hold a NUL; it is cut there when it is read. */
-	json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+	json_error_t error;
+	json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
 	json_t *parameters;
 
 	memset(message, 0, sizeof *message);
 	*reason = root ? fault(root) : "it is not JSON";
 	if (*reason) {
+		bool is_short = !root && json_error_code(&error) == json_error_out_of_memory;
+
 		json_decref(root);
 		dt_close_all(descriptors, descriptor_count);
-		return -EBADMSG;
+		return is_short ? -ENOMEM : -EBADMSG;
 	}
 	parameters = json_incref(json_object_get(root, "parameters"));
 	if (!parameters)

@@ -37,9 +37,15 @@ uint64_t dt_now(void)
 int dt_request_new(dialtone *client, const char *method, const json_t *parameters, int descriptor, unsigned flags,
 	dialtone_request **request)
 {
-	dialtone_request *made = calloc(1, sizeof *made);
+	json_t *checked = json_string(method);
+	dialtone_request *made;
 
 	*request = NULL;
+	json_decref(checked);
+	if (!checked || (parameters && !json_is_object(parameters)))
+		return dt_fail(&client->error, -EINVAL, "A call needs a method whose name is UTF-8, and as its parameters an"
+			" object or nothing.");
+	made = calloc(1, sizeof *made);
 	if (!made)
 		return dt_fail_system(&client->error, "Making a call", ENOMEM);
 	made->client = client;
@@ -98,11 +104,17 @@ void dt_request_free(dialtone_request *request)
 	free(request);
 }
 
-/* Ends the request with the failure that the handle has noted. */
-static void fail(dialtone_request *request, int result)
+static void tell(dialtone_request *request, int result, dialtone_reply *reply)
+{
+	request->handler(request->client, result, reply, request->data);
+	/* A handler that forks returns in the child, too. */
+	dt_leave_to_parent(request->client);
+}
+
+void dt_request_fail(dialtone_request *request, int result)
 {
 	dt_request_end(request);
-	request->handler(request->client, result, NULL, request->data);
+	tell(request, result, NULL);
 }
 
 /* Ends the request with the failure that the handle has noted, or has it go on when the agent is back. */
@@ -111,7 +123,7 @@ static void lose(dialtone_request *request, int result, uint64_t now)
 	bool was_lost = request->is_lost;
 
 	if (!(request->flags & DIALTONE_RESUME)) {
-		fail(request, result);
+		dt_request_fail(request, result);
 		return;
 	}
 	hang_up(request);
@@ -122,7 +134,7 @@ static void lose(dialtone_request *request, int result, uint64_t now)
 	request->phase = DT_CONNECTING;
 	request->is_lost = true;
 	if (!was_lost)
-		request->handler(request->client, DIALTONE_LOST, NULL, request->data);
+		tell(request, DIALTONE_LOST, NULL);
 }
 
 /* Writes the call as it goes over the socket. */
@@ -200,12 +212,12 @@ static void begin(dialtone_request *request, uint64_t now)
 	if (result == -ECONNREFUSED || result == -EAGAIN) {
 		lose(request, result, now);
 	} else if (result < 0) {
-		fail(request, result);
+		dt_request_fail(request, result);
 	} else {
 		request->socket = result;
 		request->phase = DT_SENDING;
 		if (encode(request) < 0)
-			fail(request, dt_fail_system(&client->error, "Writing the call", ENOMEM));
+			dt_request_fail(request, dt_fail_system(&client->error, "Writing the call", ENOMEM));
 	}
 }
 
@@ -263,7 +275,7 @@ static void take_message(dialtone_request *request, const char *text, size_t len
 	int result = dt_message_read(&message, text, length, descriptors, count, &reason);
 
 	if (result == -ENOMEM) {
-		fail(request, dt_fail_system(&client->error, "Reading the agent's answer", ENOMEM));
+		dt_request_fail(request, dt_fail_system(&client->error, "Reading the agent's answer", ENOMEM));
 		return;
 	}
 	if (result == 0 && message.continues && !(request->flags & DIALTONE_STREAM)) {
@@ -272,7 +284,7 @@ static void take_message(dialtone_request *request, const char *text, size_t len
 		result = -EBADMSG;
 	}
 	if (result < 0) {
-		fail(request, dt_fail(&client->error, result, "The agent's answer to %s is not one of Varlink: %s.",
+		dt_request_fail(request, dt_fail(&client->error, result, "The agent's answer to %s is not one of Varlink: %s.",
 			request->method, reason));
 		return;
 	}
@@ -281,7 +293,7 @@ static void take_message(dialtone_request *request, const char *text, size_t len
 			message.parameters);
 		json_decref(message.error);
 		json_decref(message.parameters);
-		fail(request, result);
+		dt_request_fail(request, result);
 		return;
 	}
 	request->is_lost = false;
@@ -294,7 +306,7 @@ static void take_message(dialtone_request *request, const char *text, size_t len
 	}
 	if (!message.continues)
 		dt_request_end(request);
-	request->handler(client, message.continues ? DIALTONE_MORE : DIALTONE_DONE, message.reply, request->data);
+	tell(request, message.continues ? DIALTONE_MORE : DIALTONE_DONE, message.reply);
 	dialtone_reply_free(message.reply);
 }
 
@@ -306,10 +318,10 @@ static void read_answers(dialtone_request *request, uint64_t now)
 	int filled = dt_reader_fill(&request->reader, request->socket), result;
 
 	if (filled == -EBADMSG)
-		fail(request, dt_fail(&client->error, filled, "With the agent's answer to %s came too many descriptors, or"
-			" this process may open no more of them.", request->method));
+		dt_request_fail(request, dt_fail(&client->error, filled, "With the agent's answer to %s came too many"
+			" descriptors, or this process may open no more of them.", request->method));
 	else if (filled == -ENOMEM)
-		fail(request, dt_fail_system(&client->error, "Reading the agent's answer", ENOMEM));
+		dt_request_fail(request, dt_fail_system(&client->error, "Reading the agent's answer", ENOMEM));
 	else if (filled < 0)
 		lose(request, dt_fail(&client->error, -ECONNRESET,
 			"The agent hung up before it answered %s (%s). See why with \"journalctl -u dialtoned\".",
@@ -319,7 +331,7 @@ static void read_answers(dialtone_request *request, uint64_t now)
 	/* A handler may end the request, which clears the reader. */
 	while (request->phase == DT_READING && (result = dt_reader_next(&request->reader, &text, &length)) != 0) {
 		if (result < 0)
-			fail(request, dt_fail(&client->error, result, "The agent's answer to %s is longer than %zu bytes.",
+			dt_request_fail(request, dt_fail(&client->error, result, "The agent's answer to %s is longer than %zu bytes.",
 				request->method, DT_MESSAGE_LIMIT));
 		else
 			take_message(request, text, length);
@@ -328,17 +340,18 @@ static void read_answers(dialtone_request *request, uint64_t now)
 
 void dt_request_step(dialtone_request *request, uint64_t now)
 {
+	/* An answer that is there counts, however late it is looked for. */
+	if (request->phase == DT_READING)
+		read_answers(request, now);
 	if (request->phase != DT_OVER && now >= request->deadline) {
-		fail(request, dt_fail(&request->client->error, -ETIMEDOUT, "The agent did not answer %s in time. See what it"
-			" is doing with \"systemctl status dialtoned\".", request->method));
+		dt_request_fail(request, dt_fail(&request->client->error, -ETIMEDOUT, "The agent did not answer %s in time. See"
+			" what it is doing with \"systemctl status dialtoned\".", request->method));
 		return;
 	}
 	if (request->phase == DT_CONNECTING && now >= request->connect_at)
 		begin(request, now);
 	if (request->phase == DT_SENDING)
 		send_call(request);
-	if (request->phase == DT_READING)
-		read_answers(request, now);
 }
 
 uint64_t dt_request_due(const dialtone_request *request)
