@@ -43,7 +43,7 @@ SWIFT_SOURCES = $(wildcard Sources Plugins Tests Demo Examples Benchmarks/Source
 # What `make sanitize` has the compiler watch for: address or thread.
 SANITIZER = address
 
-.PHONY: help build run check suite test steady sanitize soak sim fuzz demo demo-svg docs release install uninstall bench bench-build lint deps deps-test
+.PHONY: help build run check suite test steady sanitize soak sim fuzz demo demo-svg docs release install uninstall deb bench bench-build lint deps deps-test
 
 help:
 	@echo 'make run [OPEN=tcp://host:port]  build the agent and run it here, in the foreground'
@@ -64,6 +64,7 @@ help:
 	@echo '                                 build for release; install binaries, units, manual pages, completions'
 	@echo 'make uninstall [PREFIX=] [DESTDIR=]'
 	@echo '                                 remove what `make install` installed there'
+	@echo 'make deb                         build for release; make Debian packages and check them'
 	@echo 'make deps, make deps-test        install the Debian packages that building, that testing needs'
 
 deps:
@@ -170,3 +171,10 @@ install: deps release
 
 uninstall:
 	scripts/uninstall '$(DESTDIR)' '$(PREFIX)'
+
+deb: deps release
+	@scripts/install-dependencies packages
+	rm -rf .build/packages
+	scripts/deb .build/release .build/packages
+	lintian --allow-root --display-info --fail-on error,warning,info .build/packages/*.changes
+	@echo 'They are in .build/packages. docs/packages.md says what is in each.'
