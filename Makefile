@@ -34,14 +34,16 @@ BUILD = swift build --disable-build-manifest-caching
 # What the examples are compiled to. It goes before each build of them: SwiftPM does not see, in a package that shares the
 # folder of another one's build, that the library has changed, and links what was compiled for the one before.
 EXAMPLES = reachability_watch.build sleeping_client*.build
-# Each function is a section of its own, so that the linker finds those that nobody calls.
-RELEASE = --configuration release --static-swift-stdlib -Xswiftc -Xfrontend -Xswiftc -function-sections
+# Each function is a section of its own, so that the linker finds those that nobody calls. What the loader resolves is
+# resolved at the start and read-only from then on, and libraries are looked for in no folder of our own.
+RELEASE = --configuration release --static-swift-stdlib -Xswiftc -Xfrontend -Xswiftc -function-sections \
+    -Xlinker -z -Xlinker relro -Xlinker -z -Xlinker now --disable-local-rpath
 SWIFT_SOURCES = $(wildcard Sources Plugins Tests Demo Examples Benchmarks/Sources Benchmarks/Package.swift Fuzz/Sources Fuzz/Package.swift) Package.swift
 
 # What `make sanitize` has the compiler watch for: address or thread.
 SANITIZER = address
 
-.PHONY: help build run check suite test steady sanitize soak sim fuzz demo demo-svg docs install bench bench-build lint deps deps-test
+.PHONY: help build run check suite test steady sanitize soak sim fuzz demo demo-svg docs release install uninstall deb bench bench-build lint deps deps-test
 
 help:
 	@echo 'make run [OPEN=tcp://host:port]  build the agent and run it here, in the foreground'
@@ -60,6 +62,9 @@ help:
 	@echo 'make build                       build everything for debugging'
 	@echo 'make install [PREFIX=/usr/local] [DESTDIR=]'
 	@echo '                                 build for release; install binaries, units, manual pages, completions'
+	@echo 'make uninstall [PREFIX=] [DESTDIR=]'
+	@echo '                                 remove what `make install` installed there'
+	@echo 'make deb                         build for release; make Debian packages and check them'
 	@echo 'make deps, make deps-test        install the Debian packages that building, that testing needs'
 
 deps:
@@ -154,10 +159,23 @@ lint: deps
 	$(BUILD) --build-tests
 	swift test --skip-build --disable-xctest --filter TidyTests
 
-install: deps
+# What is installed, and what writes a part of it. Nothing is fetched where the dependencies are there.
+release:
 	$(BUILD) $(RELEASE) --product dialtoned
 	$(BUILD) $(RELEASE) --product dialtone
 	$(BUILD) $(RELEASE) --product dialtone-launcher
 	$(BUILD) $(RELEASE) --product dialtone-tls
 	$(BUILD) $(RELEASE) --product varlink-swift
+
+install: deps release
 	scripts/install '$(DESTDIR)' '$(PREFIX)'
+
+uninstall:
+	scripts/uninstall '$(DESTDIR)' '$(PREFIX)'
+
+deb: deps release
+	@scripts/install-dependencies packages
+	rm -rf .build/packages
+	scripts/deb .build/release .build/packages
+	lintian --allow-root --display-info --fail-on error,warning,info .build/packages/*.changes
+	@echo 'They are in .build/packages. docs/packages.md says what is in each.'

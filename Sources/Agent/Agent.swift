@@ -84,7 +84,7 @@ final class Agent {
         networkCount = NetworkCount(of: engine, continuity)
         metrics = MetricsService(registry, networkCount, engine, memory: memory)
         let service = VarlinkService(
-            vendor: "Dialtone", product: "dialtoned", version: Product.version, url: "https://dialtone.example.org")
+            vendor: "Dialtone", product: "dialtoned", version: Product.version, url: Product.homepage)
         service.refusal = { crashes.refusal(of: $0.account) }
         network.register(in: service)
         connections.register(in: service)

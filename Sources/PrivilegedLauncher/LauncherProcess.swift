@@ -89,8 +89,7 @@ private final class Serving {
             exit(EXIT_SUCCESS)
         }
         let service = VarlinkService(
-            vendor: "Dialtone", product: "dialtone-launcher", version: Product.version,
-            url: "https://dialtone.example.org")
+            vendor: "Dialtone", product: "dialtone-launcher", version: Product.version, url: Product.homepage)
         launcher.register(in: service)
         server = VarlinkServer(service)
         do throws(SystemError) {

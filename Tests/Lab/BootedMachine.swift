@@ -16,10 +16,12 @@ final class BootedMachine: Sendable {
     let network: Namespace
     /// Talks to its agent.
     let client: DialtoneClient
-    private let nspawn: LabProcess
+    /// What keeps it running, in the mount namespace that it was booted from.
+    let nspawn: LabProcess
     /// Its first process, seen from here.
     private let leader: CInt
-    private let directory: String
+    /// What it is made of, which goes with it.
+    let directory: String
 
     /// Why no machine can be booted here; `nil` if one can.
     static let obstacle: Comment? = {
@@ -56,7 +58,7 @@ final class BootedMachine: Sendable {
         _ settings: String = "", configuration: String = "", units: [String: String] = [:],
         hooks: [String: String] = [:], writable: Set<String> = []
     ) async throws -> BootedMachine {
-        let directory = NSTemporaryDirectory() + "dialtone-boot.\(UUID().uuidString.prefix(8))"
+        let directory = newDirectory()
         try install(into: directory, settings, configuration)
         for (name, text) in units { try write(text, "\(directory)/system/\(name)") }
         for (name, text) in hooks {
@@ -64,20 +66,37 @@ final class BootedMachine: Sendable {
             try write("#!/bin/sh\n\(text)\n", file)
             chmod(file, writable.contains(name) ? 0o777 : 0o755)
         }
-        let network = try await Namespace.island()
-        let libraries = runtimeLibraries()
-        let nspawn = try await network.spawn(
-            Self.apart + [
-                "systemd-nspawn", "--quiet", "--directory=/", "--volatile=yes", "--register=no", "--keep-unit",
-                "--machine=dialtone-boot", "--kill-signal=SIGKILL", "--console=pipe",
-                "--bind-ro=\(directory)/system:/etc/systemd/system",
+        return try await boot(
+            directory,
+            arguments: [
+                "--directory=/", "--volatile=yes", "--bind-ro=\(directory)/system:/etc/systemd/system",
                 "--bind-ro=\(directory)/dialtone.sysusers:/etc/sysusers.d/dialtone.conf",
                 "--bind-ro=\(directory)/dialtone.tmpfiles:/etc/tmpfiles.d/dialtone.conf",
                 "--bind-ro=\(directory)/bin:/opt/dialtone", "--bind-ro=\(directory)/etc:/etc/dialtone",
-            ] + libraries.map { "--bind-ro=\($0)" } + [
-                "--boot", "systemd.firstboot=off", "systemd.show_status=yes", "systemd.unit=dialtone-boot.target",
+            ] + runtimeLibraries().map { "--bind-ro=\($0)" }, until: "/run/dialtone/dialtone.sock")
+    }
+
+    /// The name of a new directory for what a machine is made of.
+    static func newDirectory() -> String { NSTemporaryDirectory() + "dialtone-boot.\(UUID().uuidString.prefix(8))" }
+
+    /// Boots a machine from a directory of its own, which goes with it, and returns when it has made a file.
+    ///
+    /// - Parameters:
+    ///   - preparation: words of a command that prepares its file systems and becomes the command that follows it.
+    ///   - arguments: what systemd-nspawn(1) is told beside.
+    ///   - file: the file, as the machine sees it.
+    static func boot(
+        _ directory: String, preparation: [String] = [], arguments: [String], until file: String
+    ) async throws -> BootedMachine {
+        let network = try await Namespace.island()
+        let nspawn = try await network.spawn(
+            Self.apart + preparation + [
+                "systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--machine=dialtone-boot",
+                "--kill-signal=SIGKILL", "--console=pipe",
+            ] + arguments + [
+                "--boot", "systemd.firstboot=off", "systemd.show_status=yes", "systemd.unit=\(target)",
             ])
-        let leader = try await leader(below: nspawn)
+        let leader = try await leader(below: nspawn, until: file)
         return BootedMachine(network: network, nspawn: nspawn, leader: leader, directory: directory)
     }
 
@@ -257,28 +276,30 @@ final class BootedMachine: Sendable {
             try write("[Service]\n\(libraries)", "\(units)/\(name).service.d/test.conf")
         }
         // The user and the directories are made by what a machine makes them with at each boot.
-        try write(
-            "[Unit]\nRequires=sysinit.target sockets.target\nAfter=sysinit.target sockets.target\n",
-            "\(units)/dialtone-boot.target")
+        try write(bootUnit, "\(units)/\(target)")
     }
 
-    private static func write(_ text: String, _ path: String) throws {
+    /// The unit that is booted, and what it says.
+    static let target = "lab.target"
+    static let bootUnit = "[Unit]\nRequires=sysinit.target sockets.target\nAfter=sysinit.target sockets.target\n"
+
+    static func write(_ text: String, _ path: String) throws {
         try Data(text.utf8).write(to: URL(filePath: path))
     }
 
     /// Where the toolchain's libraries are, which a debug build needs, outside of /usr.
-    private static func runtimeLibraries() -> [String] {
+    static func runtimeLibraries() -> [String] {
         let listing = Program.run("/usr/bin/ldd", [LabAgent.program("dialtoned")]).output
         let paths = listing.matches(of: /=> (\/\S+)\/lib\w+\.so/).map { String($0.1) }
         return Set(paths).filter { !$0.hasPrefix("/usr/") && !$0.hasPrefix("/lib") }.sorted()
     }
 
-    /// The machine's first process, once the socket that its units make is there.
-    private static func leader(below nspawn: LabProcess) async throws -> CInt {
+    /// The machine's first process, once the file is there that its units make.
+    private static func leader(below nspawn: LabProcess, until file: String) async throws -> CInt {
         let deadline = BootClock.now() + .seconds(120)
         while true {
             let leader = leader(below: nspawn.processID)
-            if let leader, access("/proc/\(leader)/root/run/dialtone/dialtone.sock", F_OK) == 0 { return leader }
+            if let leader, access("/proc/\(leader)/root\(file)", F_OK) == 0 { return leader }
             guard nspawn.isRunning, BootClock.now() < deadline else {
                 let output = nspawn.lines.map(\.text).joined(separator: "\n")
                 throw LabError.timedOut(awaited: "the machine to boot", limit: .seconds(120), state: output)

@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import DialtoneExpectations
 import DialtoneLabSupport
 import DialtonePlatform
 import DialtoneVarlink
@@ -48,9 +49,12 @@ final class SleepingClients: Sendable {
         self.network = network
         self.listener = listener
         self.peers = peers
-        names = peers.indices.map { "client-\($0)" }
+        names = peers.indices.map { Self.name($0, isSecured: front != nil) }
         progress = Lock(Dictionary(uniqueKeysWithValues: names.map { ($0, Progress()) }))
     }
+
+    /// Those with TLS can follow those without on one machine: what served the first ones goes on looking.
+    private static func name(_ index: Int, isSecured: Bool) -> String { "\(isSecured ? "secured" : "plain")-\(index)" }
 
     /// Opens `count` connections, parks them, and begins to send.
     static func start(_ count: Int, secured: Bool = false, on machine: BootedMachine) async throws -> SleepingClients {
@@ -61,11 +65,9 @@ final class SleepingClients: Sendable {
         let remote = front.map { "tls://127.0.0.1:\($0.port)" } ?? "tcp://127.0.0.1:\(port)"
         var peers: [TCPSocket] = []
         for index in 0..<count {
-            let name = try await client.open(
-                .init(
-                    remote: remote, name: "client-\(index)", settings: .init(tls: secured ? .init(verify: false) : nil))
-            )
-            #expect(name == "client-\(index)")
+            let name = Self.name(index, isSecured: secured)
+            let settings = ConnectionsAPI.Settings(tls: secured ? .init(verify: false) : nil)
+            expect(try await client.open(.init(remote: remote, name: name, settings: settings)), is: name)
             peers.append(try await network.run { try listener.accept() })
         }
         // What the agent does not know yet to stand, it makes anew when it is killed.
