@@ -107,9 +107,6 @@ struct MetricsTests {
     @Test(.enabled(if: Client.obstacle == nil, Client.obstacle ?? "there are clients of others"))
     func `each user is told of their own connections, and root of all`() async throws {
         let fixture = ServiceFixture()
-        let count = NetworkCount(of: .shared, nil)
-        let metrics = MetricsService(fixture.registry, count, .shared)
-        metrics.register(in: fixture.service)
         try await fixture.open("mine", for: .oneself)
         try await fixture.open("theirs", for: .nobody)
         let all = try await fixture.client().ask(ConnectionsAPI.Metrics.self, .init())

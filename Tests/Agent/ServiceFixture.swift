@@ -61,6 +61,7 @@ final class ServiceFixture {
     let service = VarlinkService(vendor: "Dialtone", product: "test", version: "0", url: "https://example.org")
     let history: History
     private let past: HistoryService
+    private let metrics: MetricsService
 
     init(
         connectionsPerUser: Int = 100, subscriptionsPerUser: Int = 64, state: SavedState = SavedState(),
@@ -74,10 +75,12 @@ final class ServiceFixture {
         let history = history ?? History(state, Logger(label: "test"))
         self.history = history
         past = HistoryService(history, subscriptionsPerUser: subscriptionsPerUser, memory: memory)
+        metrics = MetricsService(registry, NetworkCount(of: .shared, nil), .shared, memory: memory)
         registry.onEvent { [unowned registry] in history.heard($0, sequence: registry.journal.latest) }
         connections.register(in: service)
         paths.register(in: service)
         past.register(in: service)
+        metrics.register(in: service)
         server = VarlinkServer(service)
         if let memory {
             server.admission = { peer throws(VarlinkFailure) in try memory.admitOrFail(.client, for: peer.uid) }

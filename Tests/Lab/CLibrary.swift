@@ -22,7 +22,8 @@ enum CLibrary {
     /// Runs tests that the library has of its own: a target of its Makefile.
     static func make(_ target: String, _ settings: String...) async throws {
         let machine = try await Namespace.create("a compiler's")
-        _ = try await machine.command(["make", "-C", "\(SourceTree.root)/Clients/C", target] + settings)
+        _ = try await machine.command(
+            ["make", "-C", "\(SourceTree.root)/Clients/C", target] + settings, within: .seconds(600))
     }
 
     /// Where such tests are built, each in a folder of its own: two may run at a time.

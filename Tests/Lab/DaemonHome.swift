@@ -94,11 +94,14 @@ struct Outcome: CustomStringConvertible {
 
 extension Namespace {
     /// Runs a program to its end, with nothing to read.
-    func outcome(_ arguments: [String], environment: [String: String] = [:]) async throws -> Outcome {
+    func outcome(
+        _ arguments: [String], environment: [String: String] = [:],
+        within limit: Duration = ChangeSignal.generousLimit
+    ) async throws -> Outcome {
         let process = try await spawn(
             arguments, environment: environment.merging(DaemonHome.quietCrashes) { mine, _ in mine })
         process.closeInput()
-        let exit = try await process.exit()
+        let exit = try await process.exit(within: limit)
         return Outcome(exit: exit, output: process.text(of: .output), error: process.text(of: .error))
     }
 

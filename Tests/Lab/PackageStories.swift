@@ -19,10 +19,11 @@ struct PackageStories {
             "uses-no-compression-for-data-tarball",
         ].joined(separator: ",")
         let packages = try await Packages.all()
-        let found = try await Namespace.island().outcome([
-            "sh", "-c", "exec lintian --allow-root --display-info --suppress-tags \(ofDebug) \"$0\"/*.changes",
-            packages.directory,
-        ])
+        let found = try await Namespace.island().outcome(
+            [
+                "sh", "-c", "exec lintian --allow-root --display-info --suppress-tags \(ofDebug) \"$0\"/*.changes",
+                packages.directory,
+            ], within: .seconds(600))
         // Its notes count the overrides.
         #expect(found.output.split(separator: "\n").filter { !$0.hasPrefix("N:") } == [], "\(found)")
         #expect(found.exit == .status(0), "\(found)")

@@ -37,7 +37,7 @@ struct Packages {
         let programs = URL(filePath: LabAgent.program("dialtoned")).deletingLastPathComponent().path
         let directory = "\(programs)/packages"
         try? FileManager.default.removeItem(atPath: directory)
-        try await machine.command(["\(SourceTree.root)/scripts/deb", programs, directory])
+        try await machine.command(["\(SourceTree.root)/scripts/deb", programs, directory], within: .seconds(600))
         let files = try FileManager.default.contentsOfDirectory(atPath: directory)
         let agent = try #require(files.first { $0.hasPrefix("dialtone_") && $0.hasSuffix(".deb") }, "\(files)")
         let next = "next.deb"

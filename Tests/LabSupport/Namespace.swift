@@ -76,14 +76,18 @@ extension Namespace {
 
     /// Runs a program to its end and returns its standard output.
     ///
-    /// - Parameter input: what it reads on its standard input.
+    /// - Parameters:
+    ///   - input: what it reads on its standard input.
+    ///   - limit: how long it may take, on a busy machine.
     /// - Throws: ``LabError/commandFailed(command:exit:standardError:)`` unless it ended with status 0.
     @discardableResult
-    package func command(_ arguments: [String], input: String? = nil) async throws -> String {
+    package func command(
+        _ arguments: [String], input: String? = nil, within limit: Duration = ChangeSignal.generousLimit
+    ) async throws -> String {
         let process = try await spawn(arguments)
         if let input { try process.send(input) }
         process.closeInput()
-        let exit = try await process.exit()
+        let exit = try await process.exit(within: limit)
         guard exit == .status(0) else {
             throw LabError.commandFailed(
                 command: process.command + (input.map { " <<\n\($0)" } ?? ""), exit: exit,
