@@ -19,11 +19,11 @@ enum CLibrary {
         return "\(sanitized)/\(name)"
     }
 
-    /// Runs tests that the library has of its own: a target of its Makefile.
-    static func make(_ target: String, _ settings: String...) async throws {
+    /// Makes a target of a client's Makefile: of the library's, where its own tests are targets, too.
+    static func make(_ target: String, of client: String = "C", _ settings: String...) async throws {
         let machine = try await Namespace.create("a compiler's")
         _ = try await machine.command(
-            ["make", "-C", "\(SourceTree.root)/Clients/C", target] + settings, within: .seconds(600))
+            ["make", "-C", "\(SourceTree.root)/Clients/\(client)", target] + settings, within: .seconds(600))
     }
 
     /// Where such tests are built, each in a folder of its own: two may run at a time.

@@ -19,9 +19,12 @@ extension LabServer.Recipe {
 
     /// kamailio, which speaks SIP: over TCP, or over TLS where there is a certificate.
     ///
-    /// - Parameter settings: more lines of its configuration.
+    /// - Parameters:
+    ///   - settings: more lines of its configuration.
+    ///   - route: what it does with a request; by default it does not answer.
     static func kamailio(
-        port: UInt16 = 5060, tls certificate: ServerCertificate? = nil, settings: [String] = []
+        port: UInt16 = 5060, tls certificate: ServerCertificate? = nil, settings: [String] = [],
+        route: String = "exit;"
     ) -> LabServer.Recipe {
         var lines = [
             "#!KAMAILIO", "log_stderror=yes", "debug=1", "children=1", "tcp_children=1",
@@ -38,7 +41,9 @@ extension LabServer.Recipe {
         }
         // Its workers begin when the sockets listen. Blank lines are answered before any route is asked.
         lines += settings
-        lines += ["request_route { exit; }", "event_route[core:worker-one-init] { xlog(\"L_ALERT\", \"open\\n\"); }"]
+        lines += [
+            "request_route { \(route) }", "event_route[core:worker-one-init] { xlog(\"L_ALERT\", \"open\\n\"); }",
+        ]
         let home = ServerHome { _ in lines.joined(separator: "\n") + "\n" }
         return LabServer.Recipe(port: port) { machine in
             let options = ["-DD", "-E", "-f", home.file, "-Y", home.directory, "-m", "64", "-M", "4"]
@@ -47,6 +52,11 @@ extension LabServer.Recipe {
             return process
         }
     }
+
+    /// kamailio that registers everybody over TCP, and writes from where each asked for it.
+    static let registrar = kamailio(
+        settings: ["sl", "pv", "usrloc", "registrar"].map { "loadmodule \"\($0).so\"" },
+        route: #"if ($rm == "REGISTER") { xlog("L_ALERT", "registers from $si:$sp\n"); save("location"); } exit;"#)
 
     /// prosody, which speaks XMPP, for anybody who asks for it by an address or a name.
     ///
