@@ -55,7 +55,9 @@ struct BootStories {
         }
         try await traffic.finish()
         await traffic.check(machine)
-        expect(try await machine.property("NRestarts"), is: "\(Self.kills)")
+        let restarts = try await machine.property("NRestarts")
+        if restarts != "\(Self.kills)" { print(await machine.journal()) }
+        expect(restarts, is: "\(Self.kills)")
         try await machine.turnOff()
     }
 
