@@ -26,7 +26,9 @@ import Testing
         return (Set(families), Set(samples))
     }()
 
-    @Test(arguments: ["docs/metrics.md", "Fleet/dialtone.rules.yml", "Fleet/dialtone.rules.test.yml"])
+    @Test(arguments: [
+        "docs/metrics.md", "Fleet/dialtone.rules.yml", "Fleet/dialtone.rules.test.yml", "Fleet/dialtone.dashboard.json",
+    ])
     func `only metrics that there are are named`(path: String) throws {
         let unknown = try Self.names(in: Self.text(path)).subtracting(Self.known.families).subtracting(
             Self.known.samples)
@@ -37,6 +39,32 @@ import Testing
         let named = try Self.names(in: Self.text("docs/metrics.md"))
         let missing = Self.known.families.filter { family in !named.contains { $0.hasPrefix(family) } }
         #expect(missing.isEmpty, "\(missing.sorted())")
+    }
+
+    /// The queries of the dashboard, with a value for the variable of the machine.
+    private static func queries() throws -> [String] {
+        let object = try JSONSerialization.jsonObject(with: Data(text("Fleet/dialtone.dashboard.json").utf8))
+        let panels = (object as? [String: Any])?["panels"] as? [[String: Any]] ?? []
+        return panels.flatMap { $0["targets"] as? [[String: Any]] ?? [] }.compactMap { $0["expr"] as? String }
+            .map { $0.replacing("$instance", with: ".*") }
+    }
+
+    @Test func `the dashboard asks only for records that the rules make`() throws {
+        let recorded = try Self.text("Fleet/dialtone.rules.yml").matches(of: /record: (\S+)/).map { String($0.1) }
+        let asked = try Set(Self.queries().flatMap { $0.matches(of: /dialtone:[a-z0-9_:]+/).map { String($0.0) } })
+        #expect(!asked.isEmpty && asked.isSubset(of: recorded), "\(asked) of \(recorded)")
+    }
+
+    @Test(.enabled(if: Collectors.hasPromtool, "there is no promtool (Debian's prometheus)"))
+    func `each query of the dashboard is one`() throws {
+        let file = FileManager.default.temporaryDirectory.appending(path: "\(UUID()).yml")
+        defer { try? FileManager.default.removeItem(at: file) }
+        for query in try Self.queries() {
+            let rules = "groups: [{name: a, rules: [{record: 'a:b', expr: '\(query)'}]}]\n"
+            try rules.write(to: file, atomically: false, encoding: .utf8)
+            let run = Program.run(Collectors.promtool, ["check", "rules", file.path])
+            #expect(run.status == 0, "\(query)\n\(run.output)\(run.error)")
+        }
     }
 
     @Test(.enabled(if: Collectors.hasPromtool, "there is no promtool (Debian's prometheus)"))
