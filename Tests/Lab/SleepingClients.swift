@@ -103,7 +103,8 @@ final class SleepingClients: Sendable {
             }
             (told.replies, told.last) = (told.replies + 1, reply.sequence)
         }
-        // A client that came to each event of a wake, its end included, would make more events than the subscriber reads.
+        // A client that came to each event of a wake, its end included, would make more events than the subscriber
+        // reads.
         if let event = reply.event, event.connection.wake != nil { want(event.connection.name) }
     }
 
