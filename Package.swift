@@ -303,7 +303,7 @@ let package = Package(
                 "dialtoned", "lab-client", "lab-fuzzer", "lab-launch", "lab-logind", "lab-neighbour",
                 "lab-network-manager", "lab-systemd",
             ],
-            resources: [.copy("agent.py"), .copy("mqtt_sleeper.py")], exclude: ["Golden"]),
+            resources: [.copy("agent.py"), .copy("mqtt_sleeper.py"), .copy("night_sleeper.py")], exclude: ["Golden"]),
         tests(
             "Soak",
             [
