@@ -66,7 +66,7 @@ struct NightStories {
     /// Where there is no state directory the files are in memory, a quarter as large as on disk, and else the same. So
     /// many wakes, of a name as long as may be, fill them more than twice. A user who is not root may have 4,096 lines
     /// written at once.
-    @Test(.anotherUser, .timeLimit(.minutes(5)))
+    @Test(.anotherUser, .timeLimit(.minutes(15)))
     func `a night of wakes costs nothing of the evening before, for two users beside each other`() async throws {
         let machine = try await Namespace.island()
         let home = try DaemonHome()
@@ -81,7 +81,7 @@ struct NightStories {
             expect(evening.kinds, is: ["opened", "state", "state", "state"])
             #expect(evening.sum.contains("\(sleeper.name)  1 outage, down "), "\(evening)")
             try sleeper.process.send("good night\n")
-            _ = try await sleeper.process.line(containing: "morning")
+            _ = try await sleeper.process.line(containing: "morning", within: .seconds(600))
             let morning = try await sleeper.history()
             expect(morning.kinds, is: evening.kinds)
             expect(morning.sum, is: evening.sum)
@@ -92,7 +92,7 @@ struct NightStories {
 
     /// A client that is woken often, and what its user sees of it.
     private struct Sleeper {
-        static let wakes = 1800
+        static let wakes = 1500
         let name: String
         let process: LabProcess
         private let user: [String]

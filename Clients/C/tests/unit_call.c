@@ -101,11 +101,11 @@ static void return_the_call(int socket, int number)
 /* An object with more text than fits into a socket at once. */
 static dialtone_value *much(void)
 {
-	char *text = malloc(1 << 20);
+	char *text = malloc(1 << 19);
 	dialtone_value *value = dialtone_value_new();
 
-	memset(text, 'x', (1 << 20) - 1);
-	text[(1 << 20) - 1] = '\0';
+	memset(text, 'x', (1 << 19) - 1);
+	text[(1 << 19) - 1] = '\0';
 	check_int(dialtone_value_set_string(value, "text", text), 0);
 	free(text);
 	return value;
@@ -116,7 +116,7 @@ static dialtone *begin(serve *serve)
 	dialtone *client = NULL;
 
 	check_int(dialtone_new(&client, stand_in_start(serve)), 0);
-	/* Under valgrind, on a busy machine, a megabyte takes longer than a call may by itself. */
+	/* Under valgrind, on a busy machine, half a megabyte takes longer than a call may by itself. */
 	check_int(dialtone_set_timeout(client, 600000), 0);
 	return client;
 }
