@@ -102,7 +102,7 @@ package final class HistoryFiles {
 
     /// How much is kept.
     package struct Room {
-        /// The bytes of each file: some four thousand events. A quiet connection makes some tens a day.
+        /// The bytes of each file: some three thousand events. A quiet connection makes some tens a day.
         var mostBytes = 1 << 20
         /// Users who have files. More than use a machine, unless somebody makes users by the thousand; then the one
         /// whose newest event is the oldest gives way, but never root. With all files full this comes to 256 MiB.
