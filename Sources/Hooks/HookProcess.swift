@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CDialtonePlatform
 internal import DialtonePlatform
 internal import Glibc
 
@@ -33,8 +32,6 @@ enum HookProcess {
             "running it", path, [path, change.name.rawValue],
             environment: environment(change, in: processEnvironment()), inOwnGroup: true,
             descriptors: [(STDIN_FILENO, .descriptor(input.number))])
-        let watch = OwnedDescriptor(
-            try retryingInterrupts("watching process \(process)") { platform_pidfd_open(process) })
         let state = State()
         let killer = Task { @AgentQueue in
             for (pause, signal) in [(limit, SIGTERM), (grace, SIGKILL)] {
@@ -45,14 +42,13 @@ enum HookProcess {
                 kill(-process, signal)
             }
         }
-        try await end(of: watch.number)
+        try await Spawn.awaitEnd(of: process)
         killer.cancel()
         state.isOver = true
         // Those of its group that took no notice of SIGTERM: the number is theirs until the process was waited for.
         if state.hasOverrun { kill(-process, SIGKILL) }
-        var status: CInt = 0
-        try retryingInterrupts("asking how process \(process) ended") { waitpid(process, &status, 0) }
-        return state.hasOverrun ? .overran : .exited(Spawn.exitStatus(status))
+        let status = try Spawn.exitStatus(of: process)
+        return state.hasOverrun ? .overran : .exited(status)
     }
 
     @AgentQueue
@@ -61,13 +57,6 @@ enum HookProcess {
         var hasOverrun = false
         /// It has ended.
         var isOver = false
-    }
-
-    private static func end(of process: CInt) async throws(SystemError) {
-        var continuation: CheckedContinuation<Void, Never>?
-        let registration = try Poller.shared.register(process, .readable) { _ in continuation.take()?.resume() }
-        await withCheckedContinuation { continuation = $0 }
-        registration.cancel()
     }
 
     /// A hook's environment: that of this process, without what is for this process alone (sd_notify(3),

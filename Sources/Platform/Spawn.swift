@@ -63,6 +63,28 @@ package enum Spawn {
         return process
     }
 
+    /// Waits until a process that was started here has ended. Its number is its own until ``exitStatus(of:)``.
+    ///
+    /// - Throws: the kernel's refusal.
+    @AgentQueue
+    package static func awaitEnd(of process: Int32) async throws(SystemError) {
+        let handle = OwnedDescriptor(
+            try retryingInterrupts("watching process \(process)") { platform_pidfd_open(process) })
+        var continuation: CheckedContinuation<Void, Never>?
+        let registration = try Poller.shared.register(handle.number, .readable) { _ in continuation.take()?.resume() }
+        await withCheckedContinuation { continuation = $0 }
+        registration.cancel()
+    }
+
+    /// How a process that has ended did, as ``exitStatus(_:)``. The kernel forgets it then.
+    ///
+    /// - Throws: the kernel's refusal.
+    package static func exitStatus(of process: Int32) throws(SystemError) -> CInt {
+        var status: CInt = 0
+        try retryingInterrupts("asking how process \(process) ended") { waitpid(process, &status, 0) }
+        return exitStatus(status)
+    }
+
     /// How a process ended, as sh(1) says it: its exit status, or 128 and the number of the signal that ended it.
     ///
     /// - Parameter status: as waitpid(2) gives it.

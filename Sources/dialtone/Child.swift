@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CDialtonePlatform
 internal import DialtoneAPI
 internal import DialtoneClient
 internal import DialtonePlatform
@@ -61,23 +60,8 @@ struct Child: Sendable {
         let process = try start(socket.number)
         socket.close()
         signals.pass(to: process)
-        return try await Self.status(of: process)
-    }
-
-    /// Waits until a process ends.
-    @AgentQueue
-    private static func status(of process: pid_t) async throws(SystemError) -> Int32 {
-        let descriptor = OwnedDescriptor(
-            try retryingInterrupts("watching process \(process)") { platform_pidfd_open(process) })
-        var continuation: CheckedContinuation<Void, Never>?
-        let registration = try Poller.shared.register(descriptor.number, .readable) { _ in
-            continuation.take()?.resume()
-        }
-        await withCheckedContinuation { continuation = $0 }
-        registration.cancel()
-        var status: CInt = 0
-        try retryingInterrupts("asking how process \(process) ended") { waitpid(process, &status, 0) }
-        return Spawn.exitStatus(status)
+        try await Spawn.awaitEnd(of: process)
+        return try Spawn.exitStatus(of: process)
     }
 
     private func start(_ socket: CInt) throws(SystemError) -> pid_t {
