@@ -13,11 +13,8 @@ package struct ConfigurationFiles: Hashable, Sendable {
     /// The directory whose `*.toml` hold further connections. It need not exist.
     package var connections: String
 
-    /// Where those of the machine are.
-    private static let machineDirectory = "/etc/dialtone"
-
     /// Whether they are the machine's, and not a user's.
-    package var areTheMachines: Bool { main == Self(directory: Self.machineDirectory).main }
+    package var areTheMachines: Bool { main == Self(directory: ConfigurationDirectory.machine).main }
 
     /// The file that `--config` names, and `connections.d` beside it.
     package init(main: String) {
@@ -34,8 +31,7 @@ package struct ConfigurationFiles: Hashable, Sendable {
     }
 
     /// The files where nobody named one: in `$CONFIGURATION_DIRECTORY`, which the service manager sets from the unit;
-    /// else in `/etc/dialtone` for root, and for a user in `$XDG_CONFIG_HOME/dialtone`, by default
-    /// `~/.config/dialtone`.
+    /// else where ``ConfigurationDirectory`` says.
     ///
     /// - Parameters:
     ///   - user: the effective user of the process.
@@ -45,12 +41,8 @@ package struct ConfigurationFiles: Hashable, Sendable {
         if let directory = environment("CONFIGURATION_DIRECTORY")?.split(separator: ":").first {
             return ConfigurationFiles(directory: String(directory))
         }
-        if user == 0 { return ConfigurationFiles(directory: machineDirectory) }
-        // A relative path is to be ignored (XDG Base Directory Specification).
-        if let base = environment("XDG_CONFIG_HOME"), base.hasPrefix("/") {
-            return ConfigurationFiles(directory: "\(base)/dialtone")
-        }
-        return ConfigurationFiles(directory: "\(environment("HOME") ?? "")/.config/dialtone")
+        let directory = ConfigurationDirectory.standard(user: user, environment: environment)
+        return ConfigurationFiles(directory: directory ?? "/.config/dialtone")
     }
 }
 

@@ -43,7 +43,8 @@ struct Hooks: AsyncParsableCommand {
 
     func run() async throws {
         let user = geteuid()
-        guard let path = directory ?? Self.standardDirectory(of: user) else {
+        let standard = ConfigurationDirectory.standard(user: user) { Output.environment[$0] }
+        guard let path = directory ?? standard.map({ "\($0)/hooks.d" }) else {
             throw ValidationError("there is neither $XDG_CONFIG_HOME nor $HOME: name a --directory")
         }
         guard path.hasPrefix("/") else { throw ValidationError("--directory \(path): write it from / on") }
@@ -58,15 +59,5 @@ struct Hooks: AsyncParsableCommand {
                 logger.error("the service manager was not told of the start: \(error)")
             }
         }
-    }
-
-    private static func standardDirectory(of user: uid_t) -> String? {
-        if user == 0 { return "/etc/dialtone/hooks.d" }
-        let variables = Output.environment
-        // A path that is not absolute is to be ignored (XDG Base Directory Specification).
-        if let configuration = variables["XDG_CONFIG_HOME"], configuration.hasPrefix("/") {
-            return "\(configuration)/dialtone/hooks.d"
-        }
-        return variables["HOME"].map { "\($0)/.config/dialtone/hooks.d" }
     }
 }
