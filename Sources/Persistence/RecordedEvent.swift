@@ -28,12 +28,12 @@ package struct RecordedEvent {
     package let wake: RecordedWake?
     /// Whether the service manager's store has no place for the flow that stands.
     package let endsWithAgent: Bool
-    /// The outages up to this event.
-    package let outages: ConnectionsAPI.OutageCount
+    /// The outages up to this event; `nil` for what happened to a wake.
+    package let outages: ConnectionsAPI.OutageCount?
 
     package init(
         clocks: ClockReading, subject: Subject, event: ConnectionEvent, wake: RecordedWake? = nil,
-        endsWithAgent: Bool = false, outages: ConnectionsAPI.OutageCount
+        endsWithAgent: Bool = false, outages: ConnectionsAPI.OutageCount?
     ) {
         self.clocks = clocks
         self.subject = subject

@@ -194,7 +194,8 @@ struct HistoryTests {
                 .init(
                     clocks: clocks, subject: subject, event: event,
                     wake: report.map { RecordedWake(standing: wake, WakeReport($0, wake)) },
-                    outages: .init(since: .init(milliseconds: start), count: 1, down: .zero, isUnderWay: false)),
+                    outages: report == nil
+                        ? .init(since: .init(milliseconds: start), count: 1, down: .zero, isUnderWay: false) : nil),
                 sequence: UInt64(number))
         }
     }

@@ -286,7 +286,7 @@ extension RegisteredConnection: ConnectionObserver {
             RecordedEvent(
                 clocks: clocks, subject: subject(of: connection), event: event,
                 wake: report == nil && wake == nil ? nil : RecordedWake(standing: wake, report),
-                endsWithAgent: connection.lacksPlace, outages: totals.outages(at: clocks.boot)))
+                endsWithAgent: connection.lacksPlace, outages: report == nil ? totals.outages(at: clocks.boot) : nil))
         if event.kind == .policyChanged, caller == nil { calls?.handler = connection.policy.handler }
         calls?.custodyChanged(to: event.status.ownership)
     }

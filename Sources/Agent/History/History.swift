@@ -156,7 +156,7 @@ final class History {
             event.connection.remote = recorded.remoteWithoutQuery
             (share, entry.event) = (ownersShare, event)
             entry.omitted = omitted > 0 ? omitted : nil
-            entry.outages = recorded.wake?.report == nil ? recorded.outages : nil
+            entry.outages = recorded.outages
         case .network(let path, let changes, let before):
             entry.network = .init(
                 time: clocks.wall, changes: changes.map(\.rawValue), to: path, previousStatus: before?.status,

@@ -38,7 +38,4 @@ package struct DurationHistogram: Hashable, Sendable {
         counts[Self.bounds.firstIndex { time <= $0 } ?? Self.bounds.count] += 1
         sum += time
     }
-
-    /// How often it happened.
-    package var total: Int { counts.reduce(0, +) }
 }
