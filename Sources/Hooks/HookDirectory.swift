@@ -3,7 +3,7 @@
 internal import DialtonePlatform
 internal import Glibc
 
-/// A directory of hooks, which is read anew for each change.
+/// A directory of hooks. It is read again for each change.
 package struct HookDirectory: Sendable {
     /// A file that is not run.
     package struct Refusal: Hashable, Sendable {
@@ -43,7 +43,7 @@ package struct HookDirectory: Sendable {
         defer { closedir(stream) }
         var status = stat()
         fstat(dirfd(stream), &status)
-        if let why = objection(to: status) ?? objectionToParents() {
+        if let why = objection(to: status) ?? objectionToParents(of: path) {
             content.refuse(path, why)
             return content
         }
@@ -69,8 +69,8 @@ package struct HookDirectory: Sendable {
         return content
     }
 
-    /// As run-parts(8) has it, with dots: what editors (`~`) and hidden files are is left out. So are the endings under
-    /// which dpkg and rpm leave another version of a file beside it.
+    /// The names that run-parts(8) takes, and those with dots in them. Hidden files are left out, editors' backups
+    /// (`~`), and the versions of a file that dpkg and rpm leave beside it.
     static func isHookName(_ name: String) -> Bool {
         let isPlain = name.utf8.allSatisfy {
             switch $0 {
@@ -92,7 +92,7 @@ package struct HookDirectory: Sendable {
         guard status.st_mode & S_IFMT == S_IFREG else { return "it is not a file" }
         if let why = objection(to: status) { return why }
         // A link may lead out of the directory.
-        if user == 0, let why = RootsPath.obstacle(to: file) { return "\(why.directory): \(why.text)" }
+        if let why = objectionToParents(of: file) { return why }
         return access(file, X_OK) == 0 ? nil : "it is not executable; chmod +x, or move it away"
     }
 
@@ -106,7 +106,7 @@ package struct HookDirectory: Sendable {
         return nil
     }
 
-    private func objectionToParents() -> String? {
+    private func objectionToParents(of path: String) -> String? {
         guard user == 0, let obstacle = RootsPath.obstacle(to: path) else { return nil }
         return "\(obstacle.directory): \(obstacle.text)"
     }

@@ -8,7 +8,8 @@ package import DialtoneVarlink
 /// What is counted of a connection, as the state has it: the fields that clients are told, and what the next process
 /// needs to count on.
 package struct SavedTotals: Hashable {
-    /// When the counting began, as the wall clock showed it then: told anew each time, it would move with the clock.
+    /// When the counting began, by the wall clock then. Computed from the boot clock, it would move whenever somebody
+    /// sets the wall clock.
     package let since: Timestamp
     /// What was counted.
     package var totals: ConnectionTotals

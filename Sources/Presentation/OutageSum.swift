@@ -35,7 +35,7 @@ struct OutageSum: Sendable {
         let cause: String?
     }
 
-    /// The sum of the counts that the agent has ended, by beginning anew.
+    /// The sum of what was counted before the counts were last reset.
     private var past = Figures()
     /// The last of its present counts.
     private var reading: Reading?

@@ -1257,9 +1257,7 @@ class OutageCount(_v.Value):
     """The outages of a connection up to some time. Metrics tells them by cause."""
 
     since: datetime.datetime
-    """When the counting began (RFC 3339). If it differs from the one before, the counting has begun
-    anew.
-    """
+    """When the counting began (RFC 3339). Another time than before: the counts were reset."""
     count: int
     """How many, the one under way included."""
     down: datetime.timedelta
