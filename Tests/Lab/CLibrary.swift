@@ -10,7 +10,8 @@ enum CLibrary {
     private static let sanitized = "\(SourceTree.root)/.build/clients-c/sanitized"
     private static let programs = Task {
         try await make(
-            "programs", "BUILD=\(sanitized)", "CFLAGS=-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all")
+            "programs", "BUILD=\(sanitized)", "CFLAGS=-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all",
+            lock: "\(sanitized).lock")
     }
 
     /// A program of the library's folder: an example, or the driver of the scenarios.
@@ -20,10 +21,20 @@ enum CLibrary {
     }
 
     /// Makes a target of a client's Makefile: of the library's, where its own tests are targets, too.
-    static func make(_ target: String, of client: String = "C", _ settings: String...) async throws {
+    ///
+    /// Suites are processes of their own: where several make one target in one folder, each needs the `lock`, a file.
+    /// Without it one would run a program while the linker of another writes it.
+    static func make(
+        _ target: String, of client: String = "C", _ settings: String..., lock: String? = nil
+    ) async throws {
         let machine = try await Namespace.create("a compiler's")
+        if let lock {
+            try FileManager.default.createDirectory(
+                atPath: (lock as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
+        }
+        let locked = lock.map { ["flock", $0] } ?? []
         _ = try await machine.command(
-            ["make", "-C", "\(SourceTree.root)/Clients/\(client)", target] + settings, within: .seconds(600))
+            locked + ["make", "-C", "\(SourceTree.root)/Clients/\(client)", target] + settings, within: .seconds(600))
     }
 
     /// Where such tests are built, each in a folder of its own: two may run at a time.
