@@ -172,7 +172,7 @@ let package = Package(
         .target(name: "Systemd", dependencies: ["CSystemd", "Platform", logging], swiftSettings: small),
         .target(name: "CProcesses"),
         .target(
-            name: "Processes", dependencies: ["CProcesses", "Platform", "Connection", "Systemd"],
+            name: "Processes", dependencies: ["CProcesses", "Platform", "Connection", "NetworkPath", "Systemd"],
             swiftSettings: small),
         .target(name: "TOML", swiftSettings: small),
         .target(
@@ -217,7 +217,7 @@ let package = Package(
             name: "dialtone",
             dependencies: [
                 "Connection", "DialtoneAPI", "DialtoneClient", "Hooks", "NetworkPath", "Platform", "Presentation",
-                "Reachability", "ServerProbe", "Systemd", "Varlink", arguments, logging,
+                "Processes", "Reachability", "ServerProbe", "Systemd", "Varlink", arguments, logging,
             ],
             swiftSettings: small),
 

@@ -152,6 +152,10 @@ int activation_open_process(int process) {
     return (int)syscall(SYS_pidfd_open, process, 0);
 }
 
+int activation_copy_descriptor(int process_descriptor, int number) {
+    return (int)syscall(SYS_pidfd_getfd, process_descriptor, number, 0);
+}
+
 int activation_peer_process(int socket) {
     // SO_PEERPIDFD of <asm-generic/socket.h>, Linux 6.5.
     const int peer_descriptor = 77;

@@ -132,21 +132,20 @@ extension Configuration {
     }
 
     private static func connectionFiles(in directory: String, _ report: ConfigurationReport) -> [String] {
-        guard let stream = opendir(directory) else {
-            if errno != ENOENT { report.error(directory, nil, nil, SystemError.last("reading it").description) }
+        let entries: DirectoryStream
+        do throws(SystemError) {
+            entries = try DirectoryStream(directory)
+        } catch {
+            if error.code != ENOENT {
+                report.error(directory, nil, nil, SystemError("reading it", code: error.code).description)
+            }
             return []
         }
-        defer { closedir(stream) }
-        var status = stat()
-        fstat(dirfd(stream), &status)
-        guard isTrustworthy(status, directory, report) else { return [] }
+        guard isTrustworthy(entries.status, directory, report) else { return [] }
         var names: [String] = []
         var count = 0
-        while let entry = readdir(stream) {
+        while let name = entries.next() {
             count += 1
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
             // Hidden files are what editors and package managers leave behind.
             if name.hasSuffix(".toml"), !name.hasPrefix(".") { names.append(name) }
             // There may be a million that are none of ours.

@@ -36,22 +36,19 @@ package struct HookDirectory: Sendable {
     /// What it holds; nothing if it is not there.
     package func content() -> Content {
         var content = Content()
-        guard let stream = opendir(path) else {
-            if errno != ENOENT { content.refuse(path, SystemError.last("reading it").description) }
+        let directory: DirectoryStream
+        do throws(SystemError) {
+            directory = try DirectoryStream(path)
+        } catch {
+            if error.code != ENOENT { content.refuse(path, SystemError("reading it", code: error.code).description) }
             return content
         }
-        defer { closedir(stream) }
-        var status = stat()
-        fstat(dirfd(stream), &status)
-        if let why = objection(to: status) ?? objectionToParents(of: path) {
+        if let why = objection(to: directory.status) ?? objectionToParents(of: path) {
             content.refuse(path, why)
             return content
         }
         var names: [String] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
+        while let name = directory.next() {
             if Self.isHookName(name) { names.append(name) }
             guard names.count <= Self.mostFiles else {
                 content.refuse(path, "it holds more than \(Self.mostFiles) files")

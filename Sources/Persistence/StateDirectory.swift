@@ -117,18 +117,14 @@ struct StateDirectory: ~Copyable {
 
     /// The files whose names begin so, the one changed last at the end.
     borrowing func names(beginning prefix: String) -> [String] {
-        // A descriptor of its own, since the stream closes it and moves along in it.
-        let number = openat(descriptor.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard number >= 0, let stream = fdopendir(number) else { return [] }
-        defer { closedir(stream) }
+        guard let entries = try? DirectoryStream(descriptor) else { return [] }
         var found: [(name: String, changed: timespec)] = []
         for _ in 0..<Self.mostNames {
-            guard let entry = readdir(stream) else { break }
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
+            guard let name = entries.next() else { break }
             var status = stat()
-            guard name.hasPrefix(prefix), fstatat(number, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { continue }
+            guard name.hasPrefix(prefix), fstatat(descriptor.number, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else {
+                continue
+            }
             found.append((name, status.st_mtim))
         }
         return found.sorted { ($0.changed.tv_sec, $0.changed.tv_nsec) < ($1.changed.tv_sec, $1.changed.tv_nsec) }

@@ -17,12 +17,9 @@ package enum ProcessFigures {
         var status = stat()
         guard stat("/proc/self/fd", &status) == 0 else { return nil }
         if status.st_size > 0 { return Int(status.st_size) }
-        guard let directory = opendir("/proc/self/fd") else { return nil }
-        defer { closedir(directory) }
+        guard let directory = try? DirectoryStream("/proc/self/fd") else { return nil }
         var count = 0
-        while let entry = readdir(directory) {
-            if entry.pointee.d_name.0 != CChar(bitPattern: UInt8(ascii: ".")) { count += 1 }
-        }
+        while directory.next() != nil { count += 1 }
         // The one that reads the directory is open only for that.
         return count - 1
     }

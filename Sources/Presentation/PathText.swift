@@ -93,6 +93,20 @@ package enum PathText {
         return " over \(interface.name)\(kind.isEmpty ? "" : " (\(kind))")\(gateway)"
     }
 
+    /// `the way to chat.example is over wwan0 (cellular) from 10.0.1.2 now, no longer over wlan0 (wifi) via 192.168.1.1
+    /// from 192.168.1.7; shut down: 1 connection`.
+    ///
+    /// - Parameters:
+    ///   - target: the host as the user wrote it.
+    ///   - consequence: what was done with how many connections.
+    package static func rerouted(
+        from old: NetworkAPI.Path, to new: NetworkAPI.Path, target: String, _ consequence: String, of count: Int
+    ) -> String {
+        let ways = [new, old].map { way($0) + ($0.source.map { " from \($0)" } ?? "") }
+        let connections = count == 1 ? "1 connection" : "\(count) connections"
+        return "the way to \(target) is\(ways[0]) now, no longer\(ways[1]); \(consequence): \(connections)"
+    }
+
     /// The tone of a status.
     static func tone(_ path: NetworkAPI.Path) -> Style.Tone {
         switch path.status {

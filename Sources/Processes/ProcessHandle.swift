@@ -204,17 +204,7 @@ package final class ProcessHandle {
     private var isSeen: Bool { access("/proc/\(number)/stat", R_OK) == 0 }
 
     /// Whether a signal has stopped it.
-    var isStopped: Bool {
-        FileContent.text(of: "/proc/\(number)/stat").map { Self.isStopped(stat: $0) } ?? false
-    }
-
-    /// Whether a process is stopped, by its /proc/PID/stat.
-    nonisolated static func isStopped(stat text: String) -> Bool {
-        // The state follows the name, which may hold anything (proc(5)), and what makes one character with the next.
-        let bytes = text.utf8
-        guard let end = bytes.lastIndex(of: UInt8(ascii: ")")) else { return false }
-        return bytes[end...].dropFirst(2).first == UInt8(ascii: "T")
-    }
+    var isStopped: Bool { ProcessStat(of: number)?.isStopped ?? false }
 
     /// The control group that it is in, of version 2; `nil` where there is none to be seen.
     var group: ControlGroup? {

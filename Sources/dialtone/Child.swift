@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ArgumentParser
 internal import DialtoneAPI
 internal import DialtoneClient
 internal import DialtonePlatform
@@ -15,63 +16,35 @@ struct Child: Sendable {
         case passed
     }
 
-    /// What a command's name stands for.
-    enum Finding {
-        case program(String)
-        case missing
-        case forbidden(String)
-    }
-
-    /// The path of the program, which the command's name may be looked for on `$PATH`.
-    let program: String
-    /// The command as it was given.
-    let arguments: [String]
+    let command: ForegroundCommand
     let connection: ConnectionsAPI.Connection
     let epoch: Int
     let streams: Streams
 
-    /// Looks for a command as a shell does.
-    static func find(_ command: String) -> Finding {
-        let places =
-            command.contains("/")
-            ? [command]
-            : (Output.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin").split(separator: ":")
-                .map { "\($0)/\(command)" }
-        if let program = places.first(where: { isFile($0) && access($0, X_OK) == 0 }) { return .program(program) }
-        return places.first { access($0, F_OK) == 0 }.map { .forbidden($0) } ?? .missing
-    }
-
-    private static func isFile(_ path: String) -> Bool {
-        var status = stat()
-        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
-    }
-
-    /// Runs the command with the flow's socket, passes signals on to it, and returns its exit status when it has ended;
-    /// 128 and the signal's number when a signal ended it.
+    /// Runs the command with the flow's socket, and returns its exit status (``ForegroundCommand/run(_:)``).
     @AgentQueue
-    func run(with flow: consuming TakenFlow) async throws(SystemError) -> Int32 {
-        let socket = OwnedDescriptor(flow.release())
+    func run(with flow: consuming TakenFlow) async throws(ExitCode) -> CInt {
+        var socket: OwnedDescriptor? = OwnedDescriptor(flow.release())
+        return try await command.run { () throws(SystemError) in
+            // Once, and there it is.
+            guard let socket = socket.take() else { preconditionFailure("a command was started twice") }
+            return try start(socket)
+        }
+    }
+
+    private func start(_ socket: consuming OwnedDescriptor) throws(SystemError) -> pid_t {
         // The command reads and writes as with any file, and O_NONBLOCK is shared by all who have the socket.
         let flags = try retryingInterrupts("asking for a socket's flags") { fcntl(socket.number, F_GETFL) }
         if flags & O_NONBLOCK != 0 {
             try retryingInterrupts("making a socket blocking") { fcntl(socket.number, F_SETFL, flags & ~O_NONBLOCK) }
         }
-        let signals = try PassedSignals()
-        let process = try start(socket.number)
-        socket.close()
-        signals.pass(to: process)
-        try await Spawn.awaitEnd(of: process)
-        return try Spawn.exitStatus(of: process)
-    }
-
-    private func start(_ socket: CInt) throws(SystemError) -> pid_t {
         // Out of the way of the numbers that it is to have.
-        let number = fcntl(socket, F_DUPFD_CLOEXEC, 10)
+        let number = fcntl(socket.number, F_DUPFD_CLOEXEC, 10)
         if number < 0 { throw .last("duplicating a descriptor") }
         let copy = OwnedDescriptor(number)
-        let command = streams.command(program, arguments)
+        let words = streams.command(command)
         return try Spawn.start(
-            "starting \(program)", command[0], command, environment: environment,
+            "starting \(command.program)", words[0], words, environment: environment,
             descriptors: streams.places.map { ($0, .descriptor(copy.number)) })
     }
 
@@ -104,11 +77,11 @@ extension Child.Streams {
 
     /// What is run. `$LISTEN_PID` is to be the number of the command's own process, which nobody knows before there is
     /// one: a shell sets it and becomes the command.
-    fileprivate func command(_ program: String, _ arguments: [String]) -> [String] {
-        switch self {
-        case .standard: [program] + arguments.dropFirst()
-        case .passed:
-            ["/bin/sh", "-c", #"export LISTEN_PID="$$"; exec "$@""#, "sh", program] + arguments.dropFirst()
+    fileprivate func command(_ command: ForegroundCommand) -> [String] {
+        let words = [command.program] + command.arguments.dropFirst()
+        return switch self {
+        case .standard: words
+        case .passed: ["/bin/sh", "-c", #"export LISTEN_PID="$$"; exec "$@""#, "sh"] + words
         }
     }
 }

@@ -11,8 +11,8 @@ struct DialtoneCommand: AsyncParsableCommand {
         commandName: "dialtone",
         abstract: "See the network's paths and the connections that the agent keeps alive.",
         discussion: """
-            check, wait and replay work by themselves. The other commands talk to the agent, dialtoned, on the socket \
-            that $DIALTONE_SOCKET names; else on /run/dialtone/dialtone.sock as root; else on the user's own \
+            check, wait, exec and replay work by themselves. The other commands talk to the agent, dialtoned, on the \
+            socket that $DIALTONE_SOCKET names; else on /run/dialtone/dialtone.sock as root; else on the user's own \
             ($XDG_RUNTIME_DIR/dialtone/dialtone.sock), then the machine's.
 
             DURATION is 5s, 1m30s, 1h or plain seconds, everywhere.
@@ -24,7 +24,7 @@ struct DialtoneCommand: AsyncParsableCommand {
         version: Product.version,
         subcommands: [
             Status.self, Watch.self, Check.self, Wait.self, List.self, Open.self, Close.self, Redial.self,
-            Take.self, Park.self, Adopt.self, History.self, TimelineCommand.self, Metrics.self, Replay.self,
+            Take.self, Park.self, Adopt.self, Exec.self, History.self, TimelineCommand.self, Metrics.self, Replay.self,
             Hooks.self,
         ])
 

@@ -44,34 +44,18 @@ struct Take: AsyncParsableCommand {
     var command: [String] = []
 
     func validate() throws {
-        if command.isEmpty { throw ValidationError("there is nothing to run: give a command after --") }
+        try ForegroundCommand.require(command)
     }
 
     func run() async throws {
-        let program: String
-        switch Child.find(command[0]) {
-        case .program(let path): program = path
-        case .missing:
-            Output.fail("\(command[0]): there is no such command.")
-            throw ExitCode(127)
-        case .forbidden(let path):
-            Output.fail("\(path) is not a program that this user may run.")
-            throw ExitCode(126)
-        }
+        let command = try ForegroundCommand(command)
         let steps = try opening.wire()
         let client = DialtoneClient()
         let flow = try await client.take(name, owner: owner.number, until: onData ? .data : wait ? .flow : nil)
         let (epoch, isOver, owner) = (flow.epoch, flow.isOver, flow.connection.owner)
         let child = Child(
-            program: program, arguments: command, connection: flow.connection, epoch: epoch,
-            streams: fd ? .passed : .standard)
-        let status: CInt
-        do throws(SystemError) {
-            status = try await child.run(with: flow)
-        } catch {
-            Output.fail("\(error)")
-            throw ExitCode(126)
-        }
+            command: command, connection: flow.connection, epoch: epoch, streams: fd ? .passed : .standard)
+        let status = try await child.run(with: flow)
         if status != 0 { throw ExitCode(status) }
         // Nothing is left on one that has ended. But so the agent knows that the command had it.
         if isOver {

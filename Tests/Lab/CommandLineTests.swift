@@ -38,7 +38,7 @@ struct CommandLineTests {
         ["status", "--state", "backing on"], ["wait", "fe80::1"],
         ["status", "--format", "name", "-o", "wide"], ["list", "--json", "--format", "name"],
         ["watch", "--host", "fe80::1"], ["metrics", "--http", "--prometheus"], ["history", "--since", "2026-02-31"],
-        ["check", "fe80::1"],
+        ["check", "fe80::1"], ["exec", "127.0.0.1"], ["exec", "127.0.0.1", "cat"], ["exec", "fe80::1", "--", "cat"],
     ])
     func `nonsense is bad usage, told with the right usage`(arguments: [String]) async throws {
         let machine = try await Namespace.island()
@@ -91,7 +91,7 @@ struct CommandLineTests {
 
     @Test(arguments: [
         [], ["status"], ["watch"], ["check"], ["wait"], ["list"], ["open"], ["close"], ["redial"], ["take"], ["park"],
-        ["adopt"],
+        ["adopt"], ["exec"],
     ])
     func `each command has its help`(command: [String]) async throws {
         let machine = try await Namespace.island()
@@ -102,6 +102,7 @@ struct CommandLineTests {
         if command.isEmpty {
             let names = [
                 "status", "watch", "check", "wait", "list", "open", "close", "redial", "take", "park", "adopt",
+                "exec",
             ]
             for name in names {
                 #expect(outcome.output.contains("\n  \(name) "), "\(name) is missing in the help")

@@ -38,6 +38,7 @@ struct DocumentedCommandTests {
             // that it runs are the reader's.
             let command = line.components(separatedBy: "  #")[0].components(separatedBy: " && ")[0]
             return command.replacing(/--timeout \S+/, with: "--timeout 1s").replacing(/\.\/\w+/, with: "true")
+                .replacing(/(dialtone exec \S+ --) .*/) { "\($0.1) false" }
         }
     }
 

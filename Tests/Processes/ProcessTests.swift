@@ -97,10 +97,10 @@ import Testing
 
     /// U+0600 makes one character of itself and what follows it.
     @Test func `a process that calls itself anything is stopped only where the kernel says so`() {
-        #expect(ProcessHandle.isStopped(stat: "7 (sh) T 1 7"))
-        #expect(!ProcessHandle.isStopped(stat: "7 (sh) S 1 7"))
-        #expect(ProcessHandle.isStopped(stat: "7 (a\u{600}) T 1 7"))
-        #expect(!ProcessHandle.isStopped(stat: "7 (a) T\u{600}) S 1 7"))
+        #expect(ProcessStat("7 (sh) T 1 7")?.isStopped == true)
+        #expect(ProcessStat("7 (sh) S 1 7")?.isStopped == false)
+        #expect(ProcessStat("7 (a\u{600}) T 1 7")?.isStopped == true)
+        #expect(ProcessStat("7 (a) T\u{600}) S 1 7")?.isStopped == false)
     }
 
     /// They all have the number 0.

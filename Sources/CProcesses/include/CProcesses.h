@@ -57,6 +57,9 @@ int activation_was_accepted(int socket, const char *path);
 // pidfd_send_signal(2), Linux 5.1. Signal 0 asks whether the process lives.
 int activation_signal(int process_descriptor, int number);
 
+// pidfd_getfd(2), Linux 5.6: a copy of a descriptor of another process.
+int activation_copy_descriptor(int process_descriptor, int number);
+
 // The number that no other process has had since the start of the machine: that of the descriptor's file, since Linux 6.9
 // gave each process one of its own. 0 where the kernel does not.
 unsigned long long activation_process_identity(int process_descriptor);
