@@ -94,6 +94,7 @@ suite: deps-test
 	@rm -rf $(addprefix .build/debug/,$(EXAMPLES))
 	$(BUILD) --package-path Examples --scratch-path .build
 	@scripts/python-varlink >/dev/null || echo 'Without PyPI, the tests with foreign Varlink clients are skipped.'
+	@scripts/bare-debian || echo 'Without a bare Debian, the test of the packages on one is skipped.'
 
 test: suite
 	@result=0; scripts/run-tests || result=1; scripts/fuzz 2 readers || result=1; exit $$result

@@ -109,8 +109,14 @@ final class BootedMachine: Sendable {
     /// Runs a command in it to its end, and returns what it wrote.
     @discardableResult
     func run(_ command: String...) async throws -> String {
-        try await network.command(["nsenter", "--target", "\(leader)", "--all", "--"] + command)
+        try await network.command(inside + command)
     }
+
+    /// Runs a command in it that goes on, or takes long.
+    func start(_ command: String...) async throws -> LabProcess { try await network.spawn(inside + command) }
+
+    /// Becomes the command that follows, in the machine.
+    var inside: [String] { ["nsenter", "--target", "\(leader)", "--all", "--"] }
 
     /// Sends the agent one long message after the other on four connections, as a user of the machine, through every
     /// restart; until it is refused, which it prints, or has had so many answers.
@@ -140,10 +146,8 @@ final class BootedMachine: Sendable {
                 print("answered", flush=True)
             for _ in range(\(rounds == 1 ? 1 : 4)): threading.Thread(target=run).start()
             """
-        return try await network.spawn([
-            "nsenter", "--target", "\(leader)", "--all", "--", "setpriv", "--reuid", user, "--regid", "dialtone",
-            "--clear-groups", "/usr/bin/python3", "-c", script,
-        ])
+        return try await start(
+            "setpriv", "--reuid", user, "--regid", "dialtone", "--clear-groups", "/usr/bin/python3", "-c", script)
     }
 
     /// Answers each connection to a port of the machine with a line, and prints what comes back.
@@ -287,11 +291,10 @@ final class BootedMachine: Sendable {
         try Data(text.utf8).write(to: URL(filePath: path))
     }
 
-    /// Where the toolchain's libraries are, which a debug build needs, outside of /usr.
+    /// Where the toolchain's libraries are, which a debug build needs.
     static func runtimeLibraries() -> [String] {
         let listing = Program.run("/usr/bin/ldd", [LabAgent.program("dialtoned")]).output
-        let paths = listing.matches(of: /=> (\/\S+)\/lib\w+\.so/).map { String($0.1) }
-        return Set(paths).filter { !$0.hasPrefix("/usr/") && !$0.hasPrefix("/lib") }.sorted()
+        return Set(listing.matches(of: /=> (\/\S+)\/libswift\w+\.so/).map { String($0.1) }).sorted()
     }
 
     /// The machine's first process, once the file is there that its units make.

@@ -15,9 +15,14 @@ enum CLibrary {
     }
 
     /// A program of the library's folder: an example, or the driver of the scenarios.
-    static func program(_ name: String) async throws -> String {
-        try await programs.value
-        return "\(sanitized)/\(name)"
+    static func program(_ name: String) async throws -> String { "\(try await folderOfPrograms)/\(name)" }
+
+    /// Where they are.
+    static var folderOfPrograms: String {
+        get async throws {
+            try await programs.value
+            return sanitized
+        }
     }
 
     /// Makes a target of a client's Makefile: of the library's, where its own tests are targets, too.
@@ -58,10 +63,10 @@ struct CLibraryTests {
     }
 
     @Test func `the first program of the tutorial tells each change of a path`() async throws {
-        try await ClientTutorial.tellPaths(by: [try await CLibrary.program("path")])
+        try await ClientTutorial("docs/clients-c.md").tellPaths(in: CLibrary.folderOfPrograms)
     }
 
     @Test func `the second program of the tutorial answers when the server has spoken`() async throws {
-        try await ClientTutorial.answer(by: [try await CLibrary.program("answer")])
+        try await ClientTutorial("docs/clients-c.md").answer(in: CLibrary.folderOfPrograms)
     }
 }

@@ -2,41 +2,85 @@
 
 import DialtoneExpectations
 import DialtoneLabSupport
+import Foundation
 import Testing
 
-/// The two programs that the tutorial of each client library has, and what each does.
-enum ClientTutorial {
-    /// Runs the first program, which tells each change of the path to a host.
-    static func tellPaths(by program: [String]) async throws {
+/// The tutorial of a client library, with the two programs that each of them has, as its page prints it.
+struct ClientTutorial {
+    /// Runs a command of the page.
+    typealias Start = (String) async throws -> LabProcess
+
+    let page: GuidePage
+    private let (path, open, answer): (GuidePage.Typed, GuidePage.Typed, GuidePage.Typed)
+
+    /// - Parameter page: its path from the root of the source tree.
+    init(_ page: String) throws {
+        self.page = try GuidePage(page)
+        let typed = self.page.typed
+        try #require(typed.count == 3 && typed.allSatisfy { !$0.output.isEmpty }, "\(typed)")
+        (path, open, answer) = (typed[0], typed[1], typed[2])
+    }
+
+    /// The first program tells each change of the path to a host: where there is one, none, and one again.
+    ///
+    /// - Parameter network: an island with a bridge.
+    func tellPaths(on network: Namespace, by start: Start) async throws {
+        let program = try await start(path.command)
+        var last: LabProcess.Line?
+        for (turn, line) in path.output.enumerated() {
+            if turn > 0 { try await network.ip("link set bridge1 \(turn.isMultiple(of: 2) ? "up" : "down")") }
+            last = try await program.line(after: last, containing: line)
+            #expect(last?.text == line)
+        }
+    }
+
+    /// The second program takes a connection when the server has spoken, answers and parks, twice: what was parked
+    /// another process can take.
+    func answer(on network: Namespace, by start: Start) async throws {
+        let server = try #require(open.command.firstMatch(of: /tcp:\/\/(\S+):(\d+)/), "\(open.command)").output
+        try await network.ip("address replace \(server.1)/32 dev lo")
+        let port = try #require(UInt16(server.2))
+        let listener = try await network.run { try TCPSocket.listening(on: port) }
+        let opened = try await start(open.command)
+        expect(try await opened.exit(), is: .status(0))
+        #expect(opened.text(of: .output) == open.output.joined(separator: "\n"))
+        let peer = try await network.run { try listener.accept() }
+        for line in answer.output + ["again"] {
+            let run = try await start(answer.command)
+            try await network.run { try peer.send("\(line)\n") }
+            expect(try await network.run { try peer.receive() }, is: "GOT \(line)\n")
+            expect(try await run.exit(), is: .status(0))
+            #expect(run.text(of: .output) == line)
+        }
+    }
+}
+
+extension ClientTutorial {
+    /// Runs the first program from a folder of the source tree, with an agent of its own.
+    func tellPaths(in folder: String, environment: [String: String] = [:]) async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         try await machine.landBridge()
         _ = try await home.start(on: machine)
-        let program = try await machine.spawn(
-            program + ["203.0.113.7"], environment: ["DIALTONE_SOCKET": home.socket])
-        let first = try await program.line(containing: "satisfied")
-        #expect(first.text == "satisfied")
-        try await machine.ip("link set bridge1 down")
-        let loss = try await program.line(after: first, containing: "unsatisfied: noCarrier")
-        try await machine.ip("link set bridge1 up")
-        _ = try await program.line(after: loss, containing: "satisfied")
+        try await tellPaths(on: machine, by: Self.start(in: folder, environment, on: machine, home))
     }
 
-    /// Runs the second program, which takes a connection when the server has spoken, answers and parks, twice: what was
-    /// parked another process can take.
-    static func answer(by program: [String]) async throws {
+    /// Runs the second program in the same way.
+    func answer(in folder: String, environment: [String: String] = [:]) async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         _ = try await home.start(on: machine)
-        let listener = try await machine.run { try TCPSocket.listening(on: 0) }
-        let opened = try await home.dialtone(
-            "open", "tcp://127.0.0.1:\(try listener.port())", "--name", "chat", on: machine)
-        #expect(opened.exit == .status(0), "\(opened)")
-        let server = try await machine.run { try listener.accept() }
-        for line in ["hello", "again"] {
-            let run = try await machine.spawn(program + ["chat"], environment: ["DIALTONE_SOCKET": home.socket])
-            try await machine.run { try server.send("\(line)\n") }
-            expect(try await machine.run { try server.receive() }, is: "GOT \(line)\n")
-            expect(try await run.exit(), is: .status(0))
-            #expect(run.text(of: .output) == line)
+        try await answer(on: machine, by: Self.start(in: folder, environment, on: machine, home))
+    }
+
+    private static func start(
+        in folder: String, _ environment: [String: String], on machine: Namespace, _ home: DaemonHome
+    ) -> Start {
+        let programs = URL(filePath: LabAgent.program("dialtone")).deletingLastPathComponent().path
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+        let environment = environment.merging([
+            "DIALTONE_SOCKET": home.socket, "PATH": "\(programs):\(path)",
+        ]) { mine, _ in mine }
+        return { command in
+            try await machine.spawn(["sh", "-c", "cd \(folder) && exec \(command)"], environment: environment)
         }
     }
 }

@@ -30,7 +30,7 @@ struct DocumentedCommandTests {
         let pages = ["README.md", "Examples/README.md"] + docs.filter { $0.hasSuffix(".md") }.map { "docs/\($0)" }
         // The tutorial's are played by a story of their own.
         let blocks = try pages.filter { !$0.hasSuffix("first-sleeping-client.md") }.flatMap { page in
-            try lines(of: page).split { $0.hasPrefix("```") }.flatMap { $0.filter { $0.hasPrefix("dialtone ") } }
+            try GuidePage(page).blocks.flatMap(\.lines).filter { $0.hasPrefix("dialtone ") }
         }
         let manual = try lines(of: "docs/dialtone.1.in").filter { $0.hasPrefix(".Dl ") }.map { String($0.dropFirst(4)) }
         return (blocks + manual).map { line in

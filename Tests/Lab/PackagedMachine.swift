@@ -19,13 +19,15 @@ struct Packages {
             return "there is no /usr/bin/\(tool): scripts/install-dependencies test"
         }
         guard getpwnam("dialtone") == nil else { return "the agent is installed here, as its user shows" }
-        let layer = "mount -t tmpfs tmpfs /mnt; cd /mnt; mkdir upper work root; \(mountLayer)"
+        let layer = "mount -t tmpfs tmpfs /mnt; cd /mnt; mkdir upper work root; \(mountLayer(over: "/"))"
         let probe = Program.run("/usr/bin/unshare", ["--mount", "sh", "-euc", layer])
         return probe.status == 0 ? nil : "no layer can be mounted over this machine's files: \(probe.error)"
     }()
 
-    /// Mounts a layer over this machine's files, from the directories of the layer.
-    fileprivate static let mountLayer = "mount -t overlay -o lowerdir=/,upperdir=upper,workdir=work overlay root"
+    /// Mounts a layer over the files in a folder, from the directories of the layer.
+    fileprivate static func mountLayer(over folder: String) -> String {
+        "mount -t overlay -o lowerdir='\(folder)',upperdir=upper,workdir=work overlay root"
+    }
 
     private static let built = Task { try await build() }
 
@@ -55,40 +57,58 @@ struct Packages {
     }
 }
 
-/// A machine that has all that this one has, and keeps to itself what is written: packages can be installed on it.
+/// A machine on which packages can be installed, since it keeps to itself what is written.
 extension BootedMachine {
     /// Where it finds packages.
     static let packages = "/opt/packages"
 
-    /// Boots one with the packages of a directory at hand.
+    /// Boots one that has all that this one has, with packages at hand.
+    static func bootWhole(with packages: Packages) async throws -> BootedMachine {
+        // What this machine says of its services (policy-rc.d), and what agents left here, is not of the other one. The
+        // test is in another network than that one.
+        try await boot(
+            over: "/", with: packages, files: ["etc/dialtone/dialtone.toml": LabAgent.admission],
+            without: ["usr/sbin/policy-rc.d", "etc/dialtone", "var/lib/dialtone"])
+    }
+
+    /// Boots one from a folder, whose files stay as they are, with packages at hand.
     ///
-    /// - Parameter configuration: root's file, which is there before the package is.
-    static func bootWhole(with packages: Packages, configuration: String = "") async throws -> BootedMachine {
+    /// - Parameters:
+    ///   - preparation: becomes the command that follows it.
+    ///   - files: further files, by their paths.
+    ///   - others: files of the folder that the machine does not have.
+    static func boot(
+        over folder: String, preparation: [String] = [], with packages: Packages, files: [String: String],
+        without others: [String] = []
+    ) async throws -> BootedMachine {
         let directory = newDirectory()
-        try FileManager.default.createDirectory(atPath: "\(directory)/layer", withIntermediateDirectories: true)
-        try write(bootUnit, "\(directory)/\(target)")
-        try write(configuration + LabAgent.admission, "\(directory)/dialtone.toml")
         // As in `install(into:)`: it sees nothing of the machine but what it is linked with.
         let libraries = runtimeLibraries()
         let seen = libraries.map { "BindReadOnlyPaths=\($0)\n" }.joined()
-        try write("[Service]\n\(seen)", "\(directory)/libraries.conf")
-        // The layer's own mounts end with the machine. What this machine says of its services (policy-rc.d), and what
-        // agents left here, is not of the other one.
+        let units = "etc/systemd/system"
+        let all = files.merging([
+            "\(units)/\(target)": bootUnit, "\(units)/dialtone-tls.service.d/test.conf": "[Service]\n\(seen)",
+        ]) { mine, _ in mine }
+        for (path, text) in all {
+            let file = URL(filePath: "\(directory)/files/\(path)")
+            try FileManager.default.createDirectory(
+                at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try write(text, file.path)
+        }
+        try FileManager.default.createDirectory(atPath: "\(directory)/layer", withIntermediateDirectories: true)
+        // The layer's own mounts end with the machine.
         let layer = """
-            mount -t tmpfs -o mode=755 tmpfs "$0"
-            cd "$0"
+            mount -t tmpfs -o mode=755 tmpfs "$0/layer"
+            cd "$0/layer"
             mkdir upper work root
-            \(Packages.mountLayer)
-            rm -rf root/usr/sbin/policy-rc.d root/etc/dialtone root/var/lib/dialtone
-            mkdir -p root/etc/dialtone root/etc/systemd/system/dialtone-tls.service.d root\(BootedMachine.packages)
-            cp "$1/\(target)" root/etc/systemd/system
-            cp "$1/libraries.conf" root/etc/systemd/system/dialtone-tls.service.d
-            cp "$1/dialtone.toml" root/etc/dialtone
-            shift
+            \(Packages.mountLayer(over: folder))
+            (cd root && rm -rf \(others.joined(separator: " ")))
+            mkdir -p root\(BootedMachine.packages)
+            cp -r "$0/files/." root
             exec "$@"
             """
         let machine = try await boot(
-            directory, preparation: ["sh", "-euc", layer, "\(directory)/layer", directory],
+            directory, preparation: preparation + ["sh", "-euc", layer, directory],
             arguments: [
                 "--directory=\(directory)/layer/root", "--resolv-conf=off", "--timezone=off",
                 "--bind-ro=\(packages.directory):\(BootedMachine.packages)",
@@ -98,14 +118,28 @@ extension BootedMachine {
         return machine
     }
 
-    /// Every path that was written, made or removed on its disk since it was booted.
-    func changed() -> Set<String> {
+    /// Copies files and folders of the source, as a clone has them, into a folder of the machine.
+    func copySource(_ paths: String, to folder: String) async throws {
+        let copy = """
+            cd "$0"
+            git -c safe.directory="$0" ls-files --cached --others --exclude-standard -z -- \(paths) |
+                tar --create --null --files-from=- | "$@"
+            """
+        let unpack = inside + ["tar", "--extract", "--no-same-owner", "--directory=\(folder)"]
+        try await network.command(["sh", "-euc", copy, SourceTree.root] + unpack)
+    }
+
+    /// Every path that was written, made or removed on its disk since it was booted from a folder.
+    func changed(over folder: String = "/") -> Set<String> {
         // It is mounted only where the machine was booted from.
         let upper = "/proc/\(nspawn.processID)/root\(directory)/layer/upper"
         let paths = FileManager.default.enumerator(atPath: upper)?.compactMap { $0 as? String } ?? []
         // The layer has each directory, too, in which something was.
-        return Set(paths.filter { !Self.isDirectory("\(upper)/\($0)") || !Self.isDirectory("/\($0)") })
+        return Set(paths.filter { !Self.isDirectory("\(upper)/\($0)") || !Self.isDirectory("\(folder)/\($0)") })
     }
+
+    /// Users, and groups with their members.
+    func accounts() async throws -> String { try await run("sh", "-c", "getent passwd; getent group") }
 
     private static func isDirectory(_ path: String) -> Bool {
         var status = stat()

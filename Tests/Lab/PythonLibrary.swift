@@ -7,9 +7,14 @@ import Testing
 enum PythonLibrary {
     private static let folder = "\(SourceTree.root)/Clients/Python"
 
-    /// The command of a program of the library's folder: an example, or the scenarios' driver. Any Python will do.
+    /// Where the examples are.
+    static let examples = "\(folder)/examples"
+    /// In which any Python finds it, and writes nothing into the source.
+    static let environment = ["PYTHONPATH": "\(folder)/src", "PYTHONDONTWRITEBYTECODE": "1"]
+
+    /// The command of a program of the library's folder.
     static func command(_ program: String) -> [String] {
-        ["env", "PYTHONPATH=\(folder)/src", "python3", "-B", "\(folder)/\(program)"]
+        ["env"] + environment.map { "\($0)=\($1)" } + ["python3", "\(folder)/\(program)"]
     }
 
     /// The command that runs a file of the library's own tests, and says which of them it skips.
@@ -23,11 +28,13 @@ enum PythonLibrary {
 @Suite("The library for Python", .lab)
 struct PythonLibraryTests {
     @Test func `the first program of the tutorial tells each change of a path`() async throws {
-        try await ClientTutorial.tellPaths(by: PythonLibrary.command("examples/path.py"))
+        try await ClientTutorial("docs/clients-python.md").tellPaths(
+            in: PythonLibrary.examples, environment: PythonLibrary.environment)
     }
 
     @Test func `the second program of the tutorial answers when the server has spoken`() async throws {
-        try await ClientTutorial.answer(by: PythonLibrary.command("examples/answer.py"))
+        try await ClientTutorial("docs/clients-python.md").answer(
+            in: PythonLibrary.examples, environment: PythonLibrary.environment)
     }
 
     @Test(.python) func `its tests against the agent pass`() async throws {

@@ -10,6 +10,7 @@ import Testing
 @Suite("The tutorial", .lab)
 struct TutorialStory {
     private let machine: Namespace
+    /// The page's commands by the name of their step, which is the second word of their block.
     private let page: [String: String]
     /// Removed with everything in it at the end.
     private let home: DaemonHome
@@ -17,7 +18,9 @@ struct TutorialStory {
 
     init() async throws {
         machine = try await Namespace.island()
-        page = try Self.commands()
+        page = try Dictionary(
+            GuidePage("docs/first-sleeping-client.md").blocks.filter { $0.heading.hasPrefix("sh ") }
+                .map { (String($0.heading.dropFirst(3)), $0.text) }, uniquingKeysWith: { "\($0)\n\($1)" })
         home = try DaemonHome()
         // The reader's own directory, with everything in it that the reader's agent keeps.
         let directory = home.directory + "/reader"
@@ -124,19 +127,5 @@ struct TutorialStory {
     private func script(_ step: String) throws -> String {
         let (prepare, commands) = (try #require(page["prepare"]), try #require(page[step], "no step \(step)"))
         return "\(prepare)\n\(commands)"
-    }
-
-    /// The page's commands by the name of their step, which is the second word of their block.
-    private static func commands() throws -> [String: String] {
-        let text = try String(contentsOfFile: "\(SourceTree.root)/docs/first-sleeping-client.md", encoding: .utf8)
-        var (commands, step) = ([String: [String]](), String?.none)
-        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
-            if line.hasPrefix("```") {
-                step = line.hasPrefix("```sh ") ? String(line.dropFirst(6)) : nil
-            } else if let step {
-                commands[step, default: []].append(String(line))
-            }
-        }
-        return commands.mapValues { $0.joined(separator: "\n") }
     }
 }
