@@ -172,8 +172,8 @@ extension VarlinkFailure {
         case .staleEpoch:
             decoded(as: ConnectionsAPI.StaleEpoch.self).map {
                 """
-                This socket of the connection "\($0.name)" is over, number \($0.epoch) took its place. Close this one, \
-                and take the connection again.
+                This socket of the connection "\($0.name)" is over; its newest one is number \($0.epoch). Close this \
+                one, and take the connection again.
                 """
             }
         case .notReady:

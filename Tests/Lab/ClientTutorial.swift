@@ -6,19 +6,21 @@ import Testing
 
 /// The two programs that the tutorial of each client library has, and what each does.
 enum ClientTutorial {
-    /// Runs the first program, which tells each change of the path to a host.
+    /// Runs the first program, which tells each change of the path to a host, and ends if it has nothing to tell.
     static func tellPaths(by program: [String]) async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         try await machine.landBridge()
         _ = try await home.start(on: machine)
-        let program = try await machine.spawn(
-            program + ["203.0.113.7"], environment: ["DIALTONE_SOCKET": home.socket])
-        let first = try await program.line(containing: "satisfied")
+        let environment = ["DIALTONE_SOCKET": home.socket]
+        let running = try await machine.spawn(program + ["203.0.113.7"], environment: environment)
+        let first = try await running.line(containing: "satisfied")
         #expect(first.text == "satisfied")
         try await machine.ip("link set bridge1 down")
-        let loss = try await program.line(after: first, containing: "unsatisfied: noCarrier")
+        let loss = try await running.line(after: first, containing: "unsatisfied: noCarrier")
         try await machine.ip("link set bridge1 up")
-        _ = try await program.line(after: loss, containing: "satisfied")
+        _ = try await running.line(after: loss, containing: "satisfied")
+        let refused = try await machine.outcome(program + ["a..b"], environment: environment)
+        #expect(refused.exit == .status(1) && refused.error.contains("target makes no sense"), "\(refused)")
     }
 
     /// Runs the second program, which takes a connection when the server has spoken, answers and parks, twice: what was
