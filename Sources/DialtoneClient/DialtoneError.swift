@@ -75,13 +75,15 @@ extension DialtoneError {
         return ConnectionsAPI.ErrorCode(rawValue: failure.name)
     }
 
-    /// Whether a daemon that is started or restarted cures it.
+    /// Whether waiting cures it: for a daemon that is started or restarted, that has room again, or that serves this
+    /// user again.
     public var isPassing: Bool {
         switch self {
         case .notRunning, .busy, .timedOut: true
         case .interrupted(_, .hungUp), .interrupted(_, .failed): true
         case .interrupted(_, .violated), .interrupted(_, .refused), .interrupted(_, .closed): false
-        case .accessDenied, .unreachable, .refused, .cancelled: false
+        case .refused(_, let failure): failure.isPassing
+        case .accessDenied, .unreachable, .cancelled: false
         }
     }
 
@@ -96,6 +98,14 @@ extension DialtoneError {
 }
 
 extension VarlinkFailure {
+    /// Whether the daemon means it for a while alone.
+    fileprivate var isPassing: Bool {
+        switch ConnectionsAPI.ErrorCode(rawValue: name) {
+        case .outOfResources, .suspended: true
+        default: NetworkAPI.ErrorCode(rawValue: name) == .outOfResources
+        }
+    }
+
     /// Whether it is the error that every service has for what is not allowed.
     fileprivate var isPermissionDenied: Bool { decoded(as: ServiceAPI.PermissionDenied.self) != nil }
 
