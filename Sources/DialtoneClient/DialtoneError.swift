@@ -75,13 +75,15 @@ extension DialtoneError {
         return ConnectionsAPI.ErrorCode(rawValue: failure.name)
     }
 
-    /// Whether a daemon that is started or restarted cures it.
+    /// Whether waiting cures it: for a daemon that is started or restarted, that has room again, or that serves this
+    /// user again.
     public var isPassing: Bool {
         switch self {
         case .notRunning, .busy, .timedOut: true
         case .interrupted(_, .hungUp), .interrupted(_, .failed): true
         case .interrupted(_, .violated), .interrupted(_, .refused), .interrupted(_, .closed): false
-        case .accessDenied, .unreachable, .refused, .cancelled: false
+        case .refused(_, let failure): failure.isPassing
+        case .accessDenied, .unreachable, .cancelled: false
         }
     }
 
@@ -96,6 +98,14 @@ extension DialtoneError {
 }
 
 extension VarlinkFailure {
+    /// Whether the daemon means it for a while alone.
+    fileprivate var isPassing: Bool {
+        switch ConnectionsAPI.ErrorCode(rawValue: name) {
+        case .outOfResources, .suspended: true
+        default: NetworkAPI.ErrorCode(rawValue: name) == .outOfResources
+        }
+    }
+
     /// Whether it is the error that every service has for what is not allowed.
     fileprivate var isPermissionDenied: Bool { decoded(as: ServiceAPI.PermissionDenied.self) != nil }
 
@@ -172,8 +182,8 @@ extension VarlinkFailure {
         case .staleEpoch:
             decoded(as: ConnectionsAPI.StaleEpoch.self).map {
                 """
-                This socket of the connection "\($0.name)" is over, number \($0.epoch) took its place. Close this one, \
-                and take the connection again.
+                This socket of the connection "\($0.name)" is over; its newest one is number \($0.epoch). Close this \
+                one, and take the connection again.
                 """
             }
         case .notReady:

@@ -45,7 +45,8 @@ package struct HookChange: Sendable {
             all["DIALTONE_INTERFACE"] = path.interface?.name
             all["DIALTONE_GATEWAY"] = path.gateway
             all["DIALTONE_SOURCE"] = path.source
-            all["DIALTONE_CHANGES"] = reply.changes.joined(separator: " ")
+            // Unknown of a change that happened while the agent was away.
+            all["DIALTONE_CHANGES"] = reply.changes.isEmpty ? nil : reply.changes.joined(separator: " ")
         case .connection(let connection, let event):
             all["DIALTONE_NAME"] = connection.name
             all["DIALTONE_OWNER"] = connection.owner.map { "\($0)" }

@@ -8,22 +8,20 @@ package import Logging
 
 /// Calls the hooks of a directory with each change, one hook at a time.
 package final class HookRunner: Sendable {
-    /// So many changes wait for their turn. The newest are kept: the last word on a connection is called in any case.
-    static let mostWaiting = 256
-
     private let directory: HookDirectory
     private let limit: Duration
     private let logger: Logger
     private let changes = Lock(HookChanges())
-    private let waiting: AsyncStream<HookChange>
-    private let queue: AsyncStream<HookChange>.Continuation
-    private let leftOut = Lock(0)
+    private let queue = Lock(HookQueue())
+    /// Rings when something was put into the queue.
+    private let rings: AsyncStream<Void>
+    private let bell: AsyncStream<Void>.Continuation
 
     /// - Parameters:
     ///   - limit: how long a hook may take.
     package init(_ directory: HookDirectory, limit: Duration, _ logger: Logger) {
         (self.directory, self.limit, self.logger) = (directory, limit, logger)
-        (waiting, queue) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(Self.mostWaiting))
+        (rings, bell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     /// Follows an agent, over its restarts, and calls the hooks.
@@ -84,33 +82,42 @@ package final class HookRunner: Sendable {
     }
 
     private func enqueue(_ changes: [HookChange]) {
-        for change in changes {
-            if case .dropped = queue.yield(change) { leftOut.withLock { $0 += 1 } }
+        queue.withLock { queue in
+            for change in changes { queue.append(change) }
         }
+        bell.yield()
     }
 
     private func callHooks() async {
         var refused: Set<HookDirectory.Refusal> = []
-        for await change in waiting {
-            let count = leftOut.withLock { count in
-                defer { count = 0 }
-                return count
+        for await _ in rings {
+            while !Task.isCancelled, let (change, leftOut) = queue.withLock({ $0.takeFirst() }) {
+                if leftOut > 0 {
+                    logger.log(
+                        level: .warning, .hookChangesLeftOut, "hooks are too slow: changes were left out",
+                        metadata: ["left-out": "\(leftOut)"])
+                }
+                refused = await call(change, refused)
             }
-            if count > 0 {
-                logger.log(
-                    level: .warning, .hookChangesLeftOut, "hooks are too slow: changes were left out",
-                    metadata: ["left-out": "\(count)"])
-            }
-            let content = directory.content()
-            for refusal in content.refusals where !refused.contains(refusal) {
-                logger.log(
-                    level: .warning, .hookRefused, "a hook is not run: \(refusal.why)",
-                    metadata: ["hook": "\(refusal.path)"])
-            }
-            // What was mended and is wrong again is said again.
-            refused = Set(content.refusals)
-            for hook in content.hooks { await call(hook, change) }
         }
+    }
+
+    /// Calls each hook with a change.
+    ///
+    /// - Parameter refused: the files that the last call told of.
+    /// - Returns: those that are not run now.
+    private func call(
+        _ change: HookChange, _ refused: Set<HookDirectory.Refusal>
+    ) async -> Set<HookDirectory.Refusal> {
+        let content = directory.content()
+        for refusal in content.refusals where !refused.contains(refusal) {
+            logger.log(
+                level: .warning, .hookRefused, "a hook is not run: \(refusal.why)",
+                metadata: ["hook": "\(refusal.path)"])
+        }
+        for hook in content.hooks { await call(hook, change) }
+        // What was mended and is wrong again is said again.
+        return Set(content.refusals)
     }
 
     private func call(_ hook: String, _ change: HookChange) async {

@@ -103,6 +103,31 @@ import Testing
         #expect(life.totals.failedDials == [.refused: 1, .notTLS: 1])
     }
 
+    @Test func `one that is opened without a path is down until it has a socket`() {
+        var life = Life()
+        life.enter(.waiting, .opened, after: .zero, as: .opened)
+        // The path is looked up, and there is none; then there is none for another reason.
+        life.enter(.waiting, .noPath(.noCarrier, destination: nil), after: .zero, as: .pathChanged)
+        life.enter(.waiting, .noPath(.noRoute, destination: nil), as: .pathChanged)
+        #expect(life.totals.outages == [.noCarrier: 1])
+        #expect(life.down == .seconds(1))
+        life.enter(.connecting, .pathAvailable)
+        life.enter(.ready, .connected)
+        life.enter(.ready, .pathMoved, as: .pathChanged)
+        life.pass(.seconds(9))
+        #expect(life.totals.outages == [.noCarrier: 1])
+        #expect(life.down == .seconds(3))
+    }
+
+    @Test func `the loss of a socket that a client brought is an outage, however soon the next one stands`() {
+        var life = Life()
+        life.enter(.ready, .adopted, as: .opened)
+        life.enter(.connecting, .remoteClosed)
+        life.enter(.ready, .connected)
+        #expect(life.totals.outages == [.closedByRemote: 1])
+        #expect(life.down == .seconds(1))
+    }
+
     @Test func `a dial that is given up for another one is part of that`() {
         var life = Life()
         life.enter(.connecting, .pathAvailable)

@@ -77,6 +77,17 @@ import Testing
         #expect(text.last == "." && !text.contains("\n") && !text.contains("Optional("), "\(text)")
     }
 
+    @Test(arguments: [
+        (VarlinkFailure(ConnectionsAPI.OutOfResources(reason: "x")), true),
+        (VarlinkFailure(NetworkAPI.OutOfResources(reason: "x")), true),
+        (VarlinkFailure(ConnectionsAPI.Suspended(reason: "x", seconds: 5)), true),
+        (VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: 5)), false),
+        (VarlinkFailure(ServiceAPI.PermissionDenied()), false),
+    ])
+    func `a refusal that the daemon takes back by itself passes`(failure: VarlinkFailure, isPassing: Bool) {
+        #expect(DialtoneError.refused(method: "a.B", failure).isPassing == isPassing)
+    }
+
     @Test func `the first daemon that answers is taken`() async throws {
         let daemon = try await FakeDaemon()
         setenv("DIALTONE_SOCKET", daemon.path, 1)

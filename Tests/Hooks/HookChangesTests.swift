@@ -144,6 +144,8 @@ import Testing
                 "DIALTONE_CHANGE": "network-up", "DIALTONE_STATUS": "satisfied", "DIALTONE_GATEWAY": "192.0.2.1",
                 "DIALTONE_CHANGES": "status gateway",
             ])
+        let missed = changes.take(path(.unsatisfied))
+        #expect(missed?.variables == ["DIALTONE_CHANGE": "network-down", "DIALTONE_STATUS": "unsatisfied"])
         let reply = try #require(try JSONSerialization.jsonObject(with: Data(network.json)) as? [String: Any])
         #expect((reply["network"] as? [String: Any])?["changes"] as? [String] == ["status", "gateway"])
     }

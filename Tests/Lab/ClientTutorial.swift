@@ -61,7 +61,12 @@ extension ClientTutorial {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         try await machine.landBridge()
         _ = try await home.start(on: machine)
-        try await tellPaths(on: machine, by: Self.start(in: folder, environment, on: machine, home))
+        let start = Self.start(in: folder, environment, on: machine, home)
+        try await tellPaths(on: machine, by: start)
+        // With nothing to tell, it ends.
+        let refused = try await start((path.command.split(separator: " ").dropLast() + ["a..b"]).joined(separator: " "))
+        expect(try await refused.exit(), is: .status(1))
+        #expect(refused.text(of: .error).contains("target makes no sense"), "\(refused.lines)")
     }
 
     /// Runs the second program in the same way.

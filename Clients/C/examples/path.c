@@ -8,10 +8,10 @@ static void told(dialtone *client, int result, dialtone_reply *reply, void *data
 {
 	const dialtone_value *path;
 
-	(void)data;
-	/* The agent is gone, for now, or the request failed. */
+	/* The agent is gone, for now, or the request failed, and nothing more is told. */
 	if (result < 0 || result == DIALTONE_LOST) {
-		printf("%s\n", dialtone_error_text(client));
+		fprintf(stderr, "%s\n", dialtone_error_text(client));
+		*(bool *)data = result < 0;
 		return;
 	}
 	path = dialtone_value_at(dialtone_reply_value(reply), "path");
@@ -26,6 +26,7 @@ int main(int argc, char **argv)
 {
 	dialtone *client;
 	dialtone_value *target;
+	bool is_over = false;
 	int result;
 
 	if (argc != 2) {
@@ -35,12 +36,13 @@ int main(int argc, char **argv)
 	if (dialtone_new(&client, NULL) < 0)
 		return 71;
 	target = dialtone_target(argv[1], 0);
-	result = dialtone_monitor_path(client, target, told, NULL, NULL);
+	result = dialtone_monitor_path(client, target, told, &is_over, NULL);
 	dialtone_value_free(target);
 	/* A program with an event loop waits for dialtone_get_fd() and dialtone_get_timeout() instead. */
-	while (result >= 0 && (result = dialtone_wait(client, -1)) >= 0)
+	while (result >= 0 && !is_over && (result = dialtone_wait(client, -1)) >= 0)
 		result = dialtone_process(client);
-	fprintf(stderr, "%s\n", dialtone_error_text(client));
+	if (result < 0)
+		fprintf(stderr, "%s\n", dialtone_error_text(client));
 	dialtone_free(client);
 	return 1;
 }

@@ -303,9 +303,10 @@ enum dialtone_outcome {
 	DIALTONE_DONE = 0,
 	/* A reply; others follow. */
 	DIALTONE_MORE = 1,
-	/* The connection to the agent was lost, or the agent is not there; dialtone_error_text() says which. It is told
-	 * once. The library looks for the agent again, at first after 100 ms and at last every 5 s, and goes on. The
-	 * next reply says that the agent is back. Only streams with DIALTONE_RESUME are told. */
+	/* The connection to the agent was lost, or the agent is not there, or it refuses for a while (OutOfResources,
+	 * Suspended); dialtone_error_text() says which. It is told once. The library looks for the agent again, at first
+	 * after 100 ms and at last every 5 s, and goes on. The next reply says that the agent is back. Only streams with
+	 * DIALTONE_RESUME are told. */
 	DIALTONE_LOST = 2
 };
 

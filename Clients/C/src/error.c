@@ -38,7 +38,7 @@ static const struct known {
 	{ DT_CONNECTIONS "Suspended", EAGAIN, "The agent does nothing for this user for another {seconds} s: {reason}." },
 	{ DT_CONNECTIONS "OutOfResources", ENOBUFS, SHORTAGE },
 	{ DT_CONNECTIONS "StaleEpoch", ESTALE,
-		"This socket of the connection \"{name}\" is over, number {epoch} took its place. Close this one, and take"
+		"This socket of the connection \"{name}\" is over; its newest one is number {epoch}. Close this one, and take"
 		" the connection again." },
 	{ DT_CONNECTIONS "NotReady", ENOTCONN,
 		"The connection \"{name}\" has no socket for that: it is {state}. \"dialtone watch {name}\" shows when that"

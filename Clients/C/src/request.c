@@ -293,7 +293,11 @@ static void take_message(dialtone_request *request, const char *text, size_t len
 			message.parameters);
 		json_decref(message.error);
 		json_decref(message.parameters);
-		dt_request_fail(request, result);
+		/* OutOfResources and Suspended, which the agent takes back by itself. */
+		if (result == -ENOBUFS || result == -EAGAIN)
+			lose(request, result, dt_now());
+		else
+			dt_request_fail(request, result);
 		return;
 	}
 	request->is_lost = false;

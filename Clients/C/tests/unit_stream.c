@@ -116,6 +116,30 @@ static void ends_when_the_agent_refuses(void)
 	end(client);
 }
 
+/* An agent that has no room for a while, before it has told anything and after that. */
+static void refuse_for_a_while(int socket, int number)
+{
+	static const char *const answers[] = {
+		"{\"error\":\"org.dialtone.Connections.OutOfResources\",\"parameters\":{\"reason\":\"full\"}}",
+		"{\"parameters\":{\"sequence\":4},\"continues\":true}",
+		"{\"error\":\"org.dialtone.Connections.Suspended\",\"parameters\":{\"reason\":\"it crashed\",\"seconds\":5}}",
+		"{\"error\":\"org.dialtone.Network.OutOfResources\",\"parameters\":{\"reason\":\"full\"}}",
+		"{\"parameters\":{\"sequence\":5}}",
+	};
+
+	stand_in_read(socket);
+	stand_in_say(socket, answers[number]);
+}
+
+static void waits_for_an_agent_that_refuses_for_a_while(void)
+{
+	dialtone *client = begin(refuse_for_a_while);
+
+	check_int(dialtone_monitor(client, NULL, -1, note, NULL, NULL), 0);
+	run_until(client, "lost 4 lost 5. ");
+	end(client);
+}
+
 static void is_lost_where_nobody_listens(void)
 {
 	dialtone *client;
@@ -361,6 +385,7 @@ void stream_tests(void)
 
 	goes_on_after_a_loss();
 	ends_when_the_agent_refuses();
+	waits_for_an_agent_that_refuses_for_a_while();
 	is_lost_where_nobody_listens();
 	a_late_program_gets_its_answer();
 	a_call_waits_for_room();

@@ -118,7 +118,8 @@ def test_another_process_is_told_who_holds_the_socket(agent: Agent, server: Serv
             child.stdin.close()
             assert await child.wait() == 0
             # The process ended without parking, so the agent dials another socket.
-            return (await client.take("van", until=TakeUntil.FLOW)).epoch
+            async with client.take("van", until=TakeUntil.FLOW) as taken:
+                return taken.epoch
 
     assert run(body(agent.client)) == 2
 

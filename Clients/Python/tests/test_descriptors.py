@@ -124,6 +124,21 @@ def test_a_descriptor_with_a_stream_is_a_violation(tmp_path: pathlib.Path, pair:
             run(Client(agent.path).monitor().__anext__())
 
 
+def test_a_stream_that_is_closed_after_its_loop_leaves_nothing(tmp_path: pathlib.Path) -> None:
+    reply = {"sequence": 1, "kind": "snapshot", "connections": []}
+    with StandIn(tmp_path, answers(parameters=reply, continues=True)) as agent:
+        loop = asyncio.new_event_loop()
+        events = Client(agent.path).monitor()
+        assert loop.run_until_complete(events.__anext__()).connections == ()
+        waiting = loop.create_task(events.__anext__())
+        # It waits for the socket when it was given a turn.
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
+        events.close()
+        # What asyncio says of a task that its loop left behind is not of the library.
+        typing.cast(typing.Any, waiting)._log_destroy_pending = False
+
+
 def test_a_call_that_is_cancelled_between_its_descriptor_and_its_end_closes_it(
     tmp_path: pathlib.Path, pair: Pair
 ) -> None:

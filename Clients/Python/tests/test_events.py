@@ -95,6 +95,34 @@ def test_an_agent_that_is_not_there_yet_is_waited_for(tmp_path: pathlib.Path) ->
     assert [type(event) for event in run(body())] == [AgentLost, AgentBack, Change]
 
 
+def test_an_agent_that_refuses_for_a_while_is_waited_for(tmp_path: pathlib.Path) -> None:
+    def first(conversation: Conversation) -> None:
+        conversation.call()
+        monitored(conversation, 10, "snapshot")
+
+    def second(conversation: Conversation) -> None:
+        conversation.call()
+        conversation.reply(error="org.dialtone.Connections.OutOfResources", parameters={"reason": "no memory"})
+
+    def third(conversation: Conversation) -> None:
+        conversation.call()
+        conversation.reply(
+            error="org.dialtone.Connections.Suspended", parameters={"reason": "it crashed", "seconds": 5})
+
+    def fourth(conversation: Conversation) -> None:
+        conversation.call()
+        monitored(conversation, 11)
+        conversation.wait_for_end()
+
+    async def body(client: Client) -> typing.List[MonitorEvent]:
+        async with client.monitor() as events:
+            return [await events.__anext__() for _ in range(4)]
+
+    with StandIn(tmp_path, first, second, third, fourth) as agent:
+        told = run(body(Client(agent.path)))
+    assert [type(event) for event in told] == [Snapshot, AgentLost, AgentBack, Change]
+
+
 def test_what_no_waiting_cures_ends_a_monitor(tmp_path: pathlib.Path) -> None:
     def handle(conversation: Conversation) -> None:
         conversation.call()

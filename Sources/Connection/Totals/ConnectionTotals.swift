@@ -3,9 +3,9 @@
 /// What is counted of one connection, from its events: how often and how long it was down, what came of its dials, and
 /// of the wakes of its client. A count is an addition, and nothing happens between two events.
 ///
-/// An outage begins when the connection has no socket any more, or when the first attempt to get one failed, and ends
-/// with the next socket. This is the one place that says so: the sums of `dialtone history` and `dialtone timeline` are
-/// differences of these counts.
+/// An outage begins when the connection has no socket any more, or when the first attempt to get one failed or has to
+/// wait for a path, and ends with the next socket. This is the one place that says so: the sums of `dialtone history`
+/// and `dialtone timeline` are differences of these counts.
 package struct ConnectionTotals: Hashable, Sendable {
     /// The wakes that ended with one means.
     package struct Wakes: Hashable, Sendable {
@@ -53,11 +53,15 @@ package struct ConnectionTotals: Hashable, Sendable {
         case .stateChanged:
             let hasCounted = dialled(event)
             return stood(event) || hasCounted
-        case .continued: return stood(event)
+        case .continued, .pathChanged: return stood(event)
+        case .opened:
+            // With a socket that a client brought.
+            isUp = event.status.state.hasFlow
+            return isUp
         case .moveFailed:
             failedDials[event.reason.cause, default: 0] += 1
             return true
-        case .opened, .addressFailed, .attemptBegan, .pathChanged, .policyChanged, .taken, .parked, .abandoned,
+        case .addressFailed, .attemptBegan, .policyChanged, .taken, .parked, .abandoned,
             .arrived, .certificateEnds, .sessionOpened, .openingFailed, .wake:
             return false
         }

@@ -67,7 +67,8 @@ class Readiness:
         for writing, ready in waiting.items():
             # Before the close: the next socket may get the same number.
             self._forget(ready.get_loop(), writing)
-            if not ready.done():
+            # A loop that was closed wakes nobody.
+            if not (ready.done() or ready.get_loop().is_closed()):
                 ready.set_result(None)
         self.socket.close()
 

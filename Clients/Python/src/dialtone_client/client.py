@@ -223,7 +223,7 @@ class Client:
         within ten seconds.
 
         It goes on, also after restarts of the agent, until the task is cancelled, the handler raises or the agent
-        refuses. It returns when another call of ``keep_alive`` replaces it.
+        refuses. An error of the handler that waiting cures (``DialtoneError.is_passing``) does not end it. It returns when another call of ``keep_alive`` replaces it.
 
         :raises InvalidTimeout: if the timeout makes no sense for the connection."""
         method = _api.KeepAlive(name, timeout, owner, wake_machine)

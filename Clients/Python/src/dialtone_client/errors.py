@@ -14,7 +14,8 @@ from . import _values as _v
 class DialtoneError(Exception):
     """A call failed. As text: what was tried, what came back, and what to do."""
 
-    #: Whether starting or restarting the agent cures it.
+    #: Whether waiting cures it: for an agent that is started or restarted, that has room again, or that serves this user
+    #: again.
     is_passing: bool = False
 
     @property
@@ -168,6 +169,10 @@ class Refused(DialtoneError):
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self._parameters.items())})"
 
 
+# What the agent takes back by itself.
+_FOR_A_WHILE = ("OutOfResources", "Suspended")
+
+
 def refusal(
     name: str, parameters: object, call: str, known: typing.Mapping[str, _v.KnownError],
 ) -> Refused:
@@ -182,4 +187,5 @@ def refusal(
     except _v.Malformed:
         error = Refused()
     error._name, error._call, error._sentence, error._parameters = name, call, sentence, found
+    error.is_passing = error.code in _FOR_A_WHILE
     return error

@@ -70,7 +70,8 @@ class Gap(MonitorEvent):
 
 @dataclasses.dataclass(frozen=True)
 class AgentLost(MonitorEvent):
-    """The agent is gone, or is not there at the beginning. The next one is ``AgentBack``."""
+    """The agent is gone, or is not there at the beginning, or refuses for a while (``OutOfResources``, ``Suspended``).
+    The next one is ``AgentBack``."""
 
     #: How the connection to it ended.
     error: DialtoneError
@@ -159,7 +160,7 @@ class ConnectionEvents(_Following, typing.AsyncIterator[MonitorEvent]):
     async def __anext__(self) -> MonitorEvent:
         """The next event. The iteration ends with ``close`` alone.
 
-        :raises DialtoneError: for an error that a restart of the agent does not cure."""
+        :raises DialtoneError: for an error that no waiting cures."""
         if self._waiting is not None:
             event, self._waiting = self._waiting, None
             return event
@@ -206,8 +207,7 @@ class PathUpdates(_Following, typing.AsyncIterator[MonitoredPath]):
     async def __anext__(self) -> MonitoredPath:
         """The next path. The iteration ends with ``close`` alone.
 
-        :raises DialtoneError: if there is no agent at the beginning, or for an error that a restart of the agent does
-            not cure."""
+        :raises DialtoneError: if there is no agent at the beginning, or for an error that no waiting cures."""
         reply = await self._next(self._parameters)
         if isinstance(reply, DialtoneError):
             if self._last is None:

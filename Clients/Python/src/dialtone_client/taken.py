@@ -23,7 +23,7 @@ LIMIT = 64 * 1024
 
 
 class SocketReader:
-    """Reads a taken socket. The methods are those of ``asyncio.StreamReader``; one task reads at a time."""
+    """Reads a taken socket. Its methods do what those of ``asyncio.StreamReader`` do; one task reads at a time."""
 
     def __init__(self, ready: Readiness) -> None:
         """Used by the library."""
@@ -146,7 +146,8 @@ class SocketReader:
 
 
 class SocketWriter:
-    """Writes a taken socket. The methods are those of ``asyncio.StreamWriter``."""
+    """Writes a taken socket. Its methods do what those of ``asyncio.StreamWriter`` do. It has no ``close``: the socket is
+    parked or abandoned."""
 
     def __init__(self, ready: Readiness) -> None:
         """Used by the library."""
@@ -203,8 +204,9 @@ class TakenSocket(typing.Tuple[SocketReader, SocketWriter]):
     #: of a pair of Unix sockets that carries the plaintext. ``O_NONBLOCK`` is shared with the agent's copy; ``park``
     #: clears it. Bytes that such code has read ahead are lost when the socket is parked.
     socket: Socket
-    #: The number of the socket that replaced this one before ``async with`` could park it; else ``None``. The agent
-    #: wakes the client for that one, or plays its opening on it.
+    #: The number of the connection's newest socket, if this one was over before ``async with`` could park it; else
+    #: ``None``. It is this one's own number while there is no other one. The agent wakes the client for that one, or
+    #: plays its opening on it.
     replaced_by: typing.Optional[int]
 
     def __new__(
