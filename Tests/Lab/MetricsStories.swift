@@ -117,10 +117,30 @@ struct ScrapeBootStories {
         #expect(value(outages, in: after) == 1, "the same one: \(after)")
         let told = try await machine.run("/opt/dialtone/dialtone", "history")
         #expect(told.contains("  1 outage, down "), "\(told)")
+        try await outlivesFlood(machine)
         try await confined(machine)
         try await machine.run("systemctl", "stop", "dialtoned.socket", "dialtoned.service")
         expect(try await scrape(machine)) { $0.hasPrefix("503 ") }
         try await machine.turnOff()
+    }
+
+    /// More connections at once than systemd takes for a service that is out of order end no scrape that comes later.
+    private func outlivesFlood(_ machine: BootedMachine) async throws {
+        let flood = """
+            import socket
+            for _ in range(1000):
+                with socket.socket() as end:
+                    end.settimeout(60)
+                    end.connect(("127.0.0.1", 20910))
+            """
+        try await machine.run("/usr/bin/python3", "-c", flood)
+        try await eventually("a scrape is answered after a flood") {
+            let answer = try? await scrape(machine)
+            let state = try await machine.run(
+                "systemctl", "show", "dialtone-metrics.socket", "--property=ActiveState,Result")
+            try #require(state.contains("ActiveState=active"), "\(state)")
+            return answer?.hasPrefix("200 ") == true
+        }
     }
 
     /// Nothing of a scrape is left, and while it ran it could do little.
