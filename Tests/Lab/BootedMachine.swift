@@ -70,6 +70,7 @@ final class BootedMachine: Sendable {
             directory,
             arguments: [
                 "--directory=/", "--volatile=yes", "--bind-ro=\(directory)/system:/etc/systemd/system",
+                "--bind-ro=\(directory)/user:/etc/systemd/user",
                 "--bind-ro=\(directory)/dialtone.sysusers:/etc/sysusers.d/dialtone.conf",
                 "--bind-ro=\(directory)/dialtone.tmpfiles:/etc/tmpfiles.d/dialtone.conf",
                 "--bind-ro=\(directory)/bin:/opt/dialtone", "--bind-ro=\(directory)/etc:/etc/dialtone",
@@ -108,7 +109,11 @@ final class BootedMachine: Sendable {
 
     /// Runs a command in it to its end, and returns what it wrote.
     @discardableResult
-    func run(_ command: String...) async throws -> String {
+    func run(_ command: String...) async throws -> String { try await run(command) }
+
+    /// Runs a command in it to its end, and returns what it wrote.
+    @discardableResult
+    func run(_ command: [String]) async throws -> String {
         try await network.command(inside + command)
     }
 
@@ -240,20 +245,27 @@ final class BootedMachine: Sendable {
         let units = "\(directory)/system"
         for folder in [
             "system/dialtoned.service.d", "system/dialtone-tls.service.d", "system/dialtone-metrics@.service.d",
-            "system/sockets.target.wants", "bin", "etc/hooks.d",
+            "system/sockets.target.wants", "user", "bin", "etc/hooks.d",
         ].map({
             "\(directory)/\($0)"
         }) {
             try files.createDirectory(atPath: folder, withIntermediateDirectories: true)
         }
         let source = URL(filePath: SourceTree.root).appending(path: "systemd")
+        func writeUnit(_ path: String, into folder: String) throws {
+            let text = try String(contentsOf: source.appending(path: path), encoding: .utf8)
+            let name = URL(filePath: path).lastPathComponent.replacing(/\.in$/, with: "")
+            let installed = text.replacing(/@(BINDIR|LIBEXECDIR)@/, with: "/opt/dialtone")
+            try write(installed, "\(directory)/\(folder)/\(name)")
+        }
         for name in [
             "dialtoned", "dialtone-hooks", "dialtone-launcher", "dialtone-metrics@", "dialtone-reachable@",
             "dialtone-tls",
         ] {
-            let service = try String(contentsOf: source.appending(path: "\(name).service.in"), encoding: .utf8)
-            let installed = service.replacing(/@(BINDIR|LIBEXECDIR)@/, with: "/opt/dialtone")
-            try write(installed, "\(units)/\(name).service")
+            try writeUnit("\(name).service.in", into: "system")
+        }
+        for name in try files.contentsOfDirectory(atPath: source.appending(path: "user").path) {
+            try writeUnit("user/\(name)", into: "user")
         }
         for name in ["dialtoned", "dialtone-launcher", "dialtone-tls"] {
             try files.createSymbolicLink(
