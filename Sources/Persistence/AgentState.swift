@@ -34,6 +34,8 @@ package struct AgentState {
         case latest(UInt64)
         /// What is not kept of the events.
         case lost(EventJournal<SavedEvent>.Losses)
+        /// All before this was written anew; what follows was appended (``StateLog``).
+        case compacted
     }
 
     /// The connections, in the order in which they were opened.
@@ -63,6 +65,7 @@ package struct AgentState {
         static let lost = 8
         static let totals = 9
         static let network = 10
+        static let compacted = 11
     }
 
     fileprivate enum LossField {
@@ -96,6 +99,7 @@ package struct AgentState {
             case .settled: fields.put(Field.settled, 1)
             case .latest(let sequence): fields.put(Field.latest, sequence)
             case .lost(let losses): fields.put(Field.lost, losses.write)
+            case .compacted: fields.put(Field.compacted, 1)
             }
         }
         return fields.bytes

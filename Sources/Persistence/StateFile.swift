@@ -38,7 +38,7 @@ final class StateFile {
     private init(
         active: consuming OwnedDescriptor, spare: consuming OwnedDescriptor, _ reading: StateLog.Reading
     ) throws(SystemError) {
-        (generation, size, compactSize) = (reading.generation, reading.end, reading.end)
+        (generation, size, compactSize) = (reading.generation, reading.end, reading.compactEnd)
         self.active = active
         self.spare = spare
         // What a killed process left of a record.
@@ -122,6 +122,8 @@ final class StateFile {
                 waiting += StateLog.frame(record)
                 if waiting.count >= Self.mostAtOnce { try writeNext(&waiting, to: spare, at: &end) }
             }
+            // For the next process, which would else never know when the records take twice the room.
+            waiting += StateLog.frame(StateLog.mark)
             try writeNext(&waiting, to: spare, at: &end)
             try write(StateLog.header(generation: generation + 1), to: spare, at: 0)
             generation += 1

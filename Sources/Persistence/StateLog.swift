@@ -23,11 +23,16 @@ enum StateLog {
         let generation: UInt64
         /// Where the next record goes.
         var end: Int
+        /// Where the records end that were last written anew.
+        var compactEnd = headerSize
         /// Whether a record was not written to its end.
         var isTorn = false
         /// Whether records in the middle cannot be read.
         var isDamaged = false
     }
+
+    /// The last of the records that are written anew.
+    static let mark = AgentState.record([.compacted])
 
     /// The beginning of a file.
     static func header(generation: UInt64) -> [UInt8] {
@@ -60,6 +65,7 @@ enum StateLog {
             }
             reading.state.apply(record)
             reading.end += frameSize + Int(length)
+            if record.elementsEqual(mark) { reading.compactEnd = reading.end }
         }
         reading.isTorn = reading.end < file.count
         // An event takes more than a byte.
