@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,8 @@ static struct {
 	int socket;
 	serve *serve;
 	pthread_t thread;
+	/* How many connections it has accepted. */
+	atomic_int accepted;
 } server;
 
 /* Without what a test rests on, it has no meaning. */
@@ -34,6 +37,7 @@ static void *accept_clients(void *unused)
 	int socket;
 
 	for (int number = 0; (socket = accept4(server.socket, NULL, NULL, SOCK_CLOEXEC)) >= 0; number++) {
+		server.accepted = number + 1;
 		server.serve(socket, number);
 		close(socket);
 	}
@@ -45,6 +49,7 @@ const char *stand_in_start(serve *serve)
 	strcpy(server.directory, "/tmp/dialtone-c-XXXXXX");
 	require(mkdtemp(server.directory) != NULL, "mkdtemp");
 	server.serve = serve;
+	server.accepted = 0;
 	server.address.sun_family = AF_UNIX;
 	snprintf(server.address.sun_path, sizeof server.address.sun_path, "%s/socket", server.directory);
 	server.socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -73,6 +78,12 @@ int stand_in_connect(void)
 	require(errno == EAGAIN, "connect");
 	close(made);
 	return -1;
+}
+
+void stand_in_await(int count)
+{
+	while (server.accepted < count)
+		usleep(1000);
 }
 
 static size_t passed;

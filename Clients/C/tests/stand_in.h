@@ -18,6 +18,9 @@ void stand_in_stop(void);
 /* Connects to it, as a client that says nothing; returns a socket, or -1 where too many clients wait. */
 int stand_in_connect(void);
 
+/* Waits until it has accepted so many connections. */
+void stand_in_await(int count);
+
 /* Reads a call up to its NUL, which is cut off; returns it, or "" if the client hung up. */
 const char *stand_in_read(int socket);
 /* How many descriptors came with it. They are closed. */
