@@ -14,7 +14,7 @@ extension FuzzTarget {
         let text = Array(bytes.dropFirst()).text
         switch bytes.first.map({ $0 % 5 }) {
         case 0: _ = ProcessHandle.number(in: text)
-        case 1: _ = (ProcessHandle.isStopped(stat: text), ProcessHandle.users(status: text))
+        case 1: _ = (ProcessStat(text), ProcessHandle.users(status: text), SocketEntry.entries(in: text))
         case 2:
             let parts = text.split(separator: "\0", maxSplits: 1).map(String.init)
             guard parts.count == 2 else { return }
