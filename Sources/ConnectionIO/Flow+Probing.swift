@@ -101,8 +101,7 @@ extension Flow {
 
     private func set(_ option: CInt, at level: CInt, to value: CInt) {
         askSocket(()) { number in
-            var value = value
-            setsockopt(number, level, option, &value, socklen_t(MemoryLayout<CInt>.size))
+            number.setSocketOption(option, at: level, to: value)
         }
     }
 }

@@ -47,10 +47,7 @@ final class SecuredStream {
         outlivesAgent = way.outlivesAgent
         let channel = MessageSocket(way.descriptor)
         let ends = try OwnedDescriptor.socketPair()
-        for end in [ends.0, ends.1] {
-            var size = Self.capacity
-            setsockopt(end, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<CInt>.size))
-        }
+        for end in [ends.0, ends.1] { end.setSocketOption(SO_SNDBUF, to: Self.capacity) }
         let theirs = OwnedDescriptor(ends.1)
         stream = OwnedDescriptor(ends.0, sharedWith: user)
         self.user = user

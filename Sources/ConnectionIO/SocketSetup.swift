@@ -120,10 +120,7 @@ extension CInt {
     fileprivate func set(
         _ level: CInt, _ option: CInt, _ value: CInt, _ operation: @autoclosure () -> String
     ) throws(SystemError) {
-        var value = value
-        if setsockopt(self, level, option, &value, socklen_t(MemoryLayout<CInt>.size)) != 0 {
-            throw .last(operation())
-        }
+        if !setSocketOption(option, at: level, to: value) { throw .last(operation()) }
     }
 
     fileprivate func set(

@@ -70,7 +70,7 @@ final class NetlinkSocket {
 
     @discardableResult
     private func set(_ level: CInt, _ option: CInt, _ value: CInt) -> Bool {
-        setsockopt(descriptor, level, option, [value], socklen_t(MemoryLayout<CInt>.size)) == 0
+        descriptor.setSocketOption(option, at: level, to: value)
     }
 
     /// A number for the next request, never zero (the kernel's own notices carry zero).

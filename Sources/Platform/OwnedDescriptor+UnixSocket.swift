@@ -20,17 +20,13 @@ extension OwnedDescriptor {
 
     /// Whether the peer may send descriptors from now on. Where not, it is refused (`EPERM`); before Linux 6.16 the
     /// kernel knows no such option (`SO_PASSRIGHTS`), and they come all the same.
-    package borrowing func acceptDescriptors(_ isOn: Bool) { set(CInt(platform_SO_PASSRIGHTS), isOn ? 1 : 0) }
+    package borrowing func acceptDescriptors(_ isOn: Bool) {
+        number.setSocketOption(CInt(platform_SO_PASSRIGHTS), to: isOn ? 1 : 0)
+    }
 
     /// Has what comes out of band (`MSG_OOB`) read in its turn: a read that comes to it drops it otherwise, with the
     /// descriptors that ride on it.
-    package borrowing func readUrgentInTurn() { set(SO_OOBINLINE, 1) }
-
-    private borrowing func set(_ option: CInt, _ value: CInt) {
-        var value = value
-        // The first is refused by older kernels, neither by any other.
-        _ = setsockopt(number, SOL_SOCKET, option, &value, socklen_t(MemoryLayout.size(ofValue: value)))
-    }
+    package borrowing func readUrgentInTurn() { number.setSocketOption(SO_OOBINLINE, to: 1) }
 
     /// Reads what is there (recv(2)); descriptors that ride on it are closed as this one will be.
     package borrowing func receiveBytes(into buffer: UnsafeMutableRawBufferPointer) -> Int {

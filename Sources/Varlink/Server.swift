@@ -192,9 +192,8 @@ package final class VarlinkServer {
         socket.readUrgentInTurn()
         newest += 1
         let key = newest
-        var size = CInt(limits.sendBufferBytes)
         // Refused for no socket that has a peer; and the default size would work as well.
-        _ = setsockopt(socket.number, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout.size(ofValue: size)))
+        socket.number.setSocketOption(SO_SNDBUF, to: CInt(limits.sendBufferBytes))
         let connection = try ServerConnection(
             socket, peer: peer, service: service, messageLimit: limits.messageBytes,
             inbox: DescriptorInbox(limit: limits.descriptorsPerCall, allowance: descriptors.allowance),
