@@ -14,7 +14,7 @@ package struct SocketEntry: Hashable, Sendable {
     /// What its links in `/proc/PID/fd` name it by.
     package let inode: UInt64
 
-    /// The sockets with another end in such a file: those that are connected, and those that connect.
+    /// Reads such a file. Sockets that listen are left out.
     package static func entries(in text: String) -> [SocketEntry] {
         text.utf8.split(separator: UInt8(ascii: "\n")).dropFirst().compactMap { line in
             let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 10).map { Substring($0) }
@@ -53,38 +53,48 @@ package final class ProcessSockets {
 
     package init(of process: Int32) { self.process = process }
 
-    /// Shuts down those that `isMeant` says: their owner reads the end of the stream, and its `connect` fails
-    /// (shutdown(2)).
+    /// Ends the sockets that are lost, and has the kernel ask the other ends of those in doubt.
     ///
-    /// - Returns: how many they were.
-    /// - Throws: the kernel's refusal, as of ``visit(where:_:)``.
-    package func end(where isMeant: (SocketEntry) -> Bool) throws(SystemError) -> Int {
-        // ENOTCONN: it has lost its other end meanwhile.
-        try visit(where: isMeant) { socket, _ in shutdown(socket, CInt(SHUT_RDWR)) == 0 }
-    }
-
-    /// Has the kernel ask the other ends of those that `isMeant` says, and end those that do not answer within
-    /// ``patience``. Afterwards they are as they were.
+    /// The owner of one that is ended reads the end of the stream, or its `connect` fails (shutdown(2)). The kernel
+    /// ends one whose other end does not answer within ``patience``. Then the others are as they were.
     ///
-    /// - Returns: how many are asked.
-    /// - Throws: the kernel's refusal, as of ``visit(where:_:)``.
-    package func verify(where isMeant: (SocketEntry) -> Bool) throws(SystemError) -> Int {
-        var begun: [UInt64: [CInt]] = [:]
-        let count = try visit(where: { asked[$0.inode] == nil && isMeant($0) }) { socket, inode in
-            begun[inode] = KeepaliveOption.values(of: socket)
-            return KeepaliveOption.set(KeepaliveOption.allCases.map(\.urgent), of: socket)
-        }
-        asked.merge(begun) { $1 }
-        if count > 0 {
-            // No copy is kept meanwhile: if the program closes its own, the other end is to see that.
-            _ = Timers.shared.schedule(after: Self.patience + .seconds(1)) { [self] in
-                _ = try? visit(where: { begun[$0.inode] != nil }) { socket, inode in
-                    asked[inode] = nil
-                    return begun[inode].map { KeepaliveOption.set($0, of: socket) } ?? false
-                }
+    /// - Returns: how many were ended, and how many are asked now.
+    /// - Throws: the kernel's refusal of a socket, as of ``visit(where:_:)``. The others are treated all the same.
+    package func treat(
+        by fate: (SocketEntry) -> WayChange.Fate
+    ) throws(SystemError) -> (ended: Int, asked: Int) {
+        var fates: [UInt64: WayChange.Fate] = [:]
+        var (ended, begun) = (0, [UInt64: [CInt]]())
+        let refusal = visit { entry in
+            let fate = fate(entry)
+            fates[entry.inode] = fate
+            return fate == .lost || fate == .inDoubt && asked[entry.inode] == nil
+        } _: { socket, inode in
+            if fates[inode] == .lost {
+                // ENOTCONN: it has lost its other end meanwhile.
+                if shutdown(socket, CInt(SHUT_RDWR)) == 0 { ended += 1 }
+            } else if let own = KeepaliveOption.values(of: socket) {
+                begun[inode] = own
+                KeepaliveOption.set(KeepaliveOption.allCases.map(\.urgent), of: socket)
             }
         }
-        return count
+        if !begun.isEmpty { restoreLater(begun) }
+        if let refusal { throw refusal }
+        return (ended, begun.count)
+    }
+
+    /// Puts the options of sockets that are being asked back to what they were, once ``patience`` is over.
+    private func restoreLater(_ options: [UInt64: [CInt]]) {
+        asked.merge(options) { $1 }
+        // No copy is kept meanwhile: if the program closes its own, the other end is to see that.
+        _ = Timers.shared.schedule(after: Self.patience + .seconds(1)) { [self] in
+            for inode in options.keys { asked[inode] = nil }
+            _ = visit {
+                options[$0.inode] != nil
+            } _: { socket, inode in
+                if let own = options[inode] { KeepaliveOption.set(own, of: socket) }
+            }
+        }
     }
 
     /// How long another end may take: as long as that of an agent's own socket at most
@@ -94,18 +104,14 @@ package final class ProcessSockets {
     /// Calls `body` with a copy of each socket that `isMeant` says, and its inode. To get one takes the right to trace
     /// its owner (ptrace(2)), which a parent has of a child that did not become another user, and Linux 5.6.
     ///
-    /// - Returns: how often `body` said yes.
-    /// - Throws: the kernel's refusal, of the last socket that it refused.
-    private func visit(
-        where isMeant: (SocketEntry) -> Bool, _ body: (CInt, UInt64) -> Bool
-    ) throws(SystemError) -> Int {
+    /// - Returns: the kernel's refusal, of the last socket that it refused.
+    private func visit(where isMeant: (SocketEntry) -> Bool, _ body: (CInt, UInt64) -> Void) -> SystemError? {
         let entries = ["tcp", "tcp6"].flatMap {
             SocketEntry.entries(
                 in: FileContent.text(of: "/proc/\(process)/net/\($0)", limit: Self.mostOfTable) ?? "")
         }
         var meant = Set(entries.filter(isMeant).map(\.inode))
-        if meant.isEmpty { return 0 }
-        var count = 0
+        if meant.isEmpty { return nil }
         var refusal: SystemError?
         for process in ProcessTree.now.descendants(of: process) {
             do throws(SystemError) {
@@ -114,15 +120,14 @@ package final class ProcessSockets {
                     // Its number may be another file's by now, and the process's another process's.
                     guard Self.inode(of: "/proc/self/fd/\(socket.number)") == inode else { continue }
                     meant.remove(inode)
-                    if body(socket.number, inode) { count += 1 }
+                    body(socket.number, inode)
                 }
             } catch {
                 // It has ended, or closed it.
                 if ![ENOENT, ESRCH, EBADF].contains(error.code) { refusal = error }
             }
         }
-        if let refusal, !meant.isEmpty { throw refusal }
-        return count
+        return meant.isEmpty ? nil : refusal
     }
 
     private func copy(_ number: CInt, of process: Int32) throws(SystemError) -> OwnedDescriptor {
@@ -181,21 +186,13 @@ private enum KeepaliveOption: CaseIterable {
 
     /// As they are, in this order.
     static func values(of socket: CInt) -> [CInt]? {
-        var values: [CInt] = []
-        for option in allCases {
-            var value: CInt = 0
-            var length = socklen_t(MemoryLayout.size(ofValue: value))
-            guard getsockopt(socket, option.name.level, option.name.option, &value, &length) == 0 else { return nil }
-            values.append(value)
-        }
-        return values
+        let values = allCases.compactMap { socket.socketOption($0.name.option, at: $0.name.level) }
+        return values.count == allCases.count ? values : nil
     }
 
-    static func set(_ values: [CInt], of socket: CInt) -> Bool {
-        zip(allCases, values).allSatisfy { option, value in
-            var value = value
-            let length = socklen_t(MemoryLayout.size(ofValue: value))
-            return setsockopt(socket, option.name.level, option.name.option, &value, length) == 0
+    static func set(_ values: [CInt], of socket: CInt) {
+        for (option, value) in zip(allCases, values) {
+            socket.setSocketOption(option.name.option, at: option.name.level, to: value)
         }
     }
 }

@@ -42,11 +42,12 @@ struct Exec: AsyncParsableCommand {
 
     func run() async throws {
         let command = try ForegroundCommand(command)
+        let rerouted = await ReroutedSockets(to: target)
+        await rerouted.begin()
         let status = try await command.run { () throws(SystemError) in
             let process = try Spawn.start(
                 "starting \(command.program)", command.program, command.arguments, descriptors: [])
-            let guide = ReroutedSockets(of: process, to: target)
-            Task { await guide.follow() }
+            rerouted.sockets = ProcessSockets(of: process)
             return process
         }
         if status != 0 { throw ExitCode(status) }
@@ -56,7 +57,8 @@ struct Exec: AsyncParsableCommand {
 /// The sockets of a program to a host: those that stand on a way that packets take no more are shut down.
 @AgentQueue
 private final class ReroutedSockets {
-    private let sockets: ProcessSockets
+    /// The program's; `nil` before it was started.
+    var sockets: ProcessSockets?
     private let target: TargetArgument
     private var ways = KnownWays()
     /// The addresses of the host's name whose paths are followed, each by itself: the program may have chosen any.
@@ -68,18 +70,32 @@ private final class ReroutedSockets {
     /// with each answer are left at that.
     private static let mostAddresses = 64
 
-    init(of process: Int32, to target: TargetArgument) {
-        (sockets, self.target) = (ProcessSockets(of: process), target)
+    /// So long the program waits for the ways. It needs them itself, but may have other things to do.
+    private static let patience = Duration.seconds(1)
+
+    init(to target: TargetArgument) { self.target = target }
+
+    /// Begins to follow the path to the host, and to each address of its name, until the process ends. Returns when the
+    /// ways are known: a change would not be noticed of one by which the program dialled before that.
+    func begin() async {
+        let (known, isKnown) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        Task { await follow { isKnown.yield() } }
+        Task {
+            try? await ContinuousClock().sleep(for: Self.patience)
+            isKnown.yield()
+        }
+        for await _ in known { return }
     }
 
-    /// Follows the path to the host, and to each address of its name, until the process ends.
-    func follow() async {
+    private func follow(_ isKnown: () -> Void) async {
         let host = HostReachability(packets)
         for await (path, changes) in host.updates {
             pathChanged(to: path)
-            guard case .name = packets.host, changes.isEmpty || changes.contains(.destination) else { continue }
-            for path in (try? await host.explanation().others) ?? [] { follow(path) }
-            follow(path)
+            if case .name = packets.host, changes.isEmpty || changes.contains(.destination) {
+                for path in (try? await host.explanation().others) ?? [] { follow(path) }
+                follow(path)
+            }
+            isKnown()
         }
     }
 
@@ -93,6 +109,7 @@ private final class ReroutedSockets {
     private func follow(_ path: Path) {
         guard let address = path.destination, followed.count < Self.mostAddresses, followed.insert(address).inserted
         else { return }
+        pathChanged(to: path)
         var packets = packets
         packets.host = .address(address)
         Task {
@@ -102,14 +119,11 @@ private final class ReroutedSockets {
 
     private func pathChanged(to path: Path) {
         if path.status == .unknown { tellOnce("the kernel cannot be asked for a route: no change will be noticed") }
-        guard let change = ways.note(path) else { return }
+        guard let change = ways.note(path), let sockets else { return }
         do throws(SystemError) {
-            let (lost, inDoubt) = (
-                try sockets.end { fate(of: $0, change) == .lost },
-                try sockets.verify { fate(of: $0, change) == .inDoubt }
-            )
-            tell(change, "shut down", of: lost)
-            tell(change, "the server is asked", of: inDoubt)
+            let (ended, asked) = try sockets.treat { fate(of: $0, change) }
+            tell(change, "shut down", of: ended)
+            tell(change, "the server is asked", of: asked)
         } catch {
             tellOnce("\(error); a connection whose way has changed stays as it is")
         }
