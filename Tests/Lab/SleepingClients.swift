@@ -19,6 +19,8 @@ final class SleepingClients: Sendable {
         var lines = 0
         var rest = ""
         var isWanted = false
+        /// The number of the newest wake that it was called for.
+        var wake: Int?
         var disorder: String?
     }
 
@@ -103,9 +105,15 @@ final class SleepingClients: Sendable {
             }
             (told.replies, told.last) = (told.replies + 1, reply.sequence)
         }
-        // A client that came to each event of a wake, its end included, would make more events than the subscriber
-        // reads.
-        if let event = reply.event, event.connection.wake != nil { want(event.connection.name) }
+        // A client that came to each event of a wake would make more events than the subscriber reads: those that were
+        // left of one wake would have it come for the next line, and the subscriber fall behind with each line.
+        if let connection = reply.event?.connection, let wake = connection.wake {
+            let isNew = progress.withLock { progress in
+                defer { progress[connection.name]?.wake = wake }
+                return progress[connection.name]?.wake != wake
+            }
+            if isNew { want(connection.name) }
+        }
     }
 
     private func want(_ name: String) {
