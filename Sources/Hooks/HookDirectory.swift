@@ -66,8 +66,8 @@ package struct HookDirectory: Sendable {
         return content
     }
 
-    /// The names that run-parts(8) takes, and those with dots in them. Hidden files are left out, editors' backups
-    /// (`~`), and the versions of a file that dpkg and rpm leave beside it.
+    /// The names that run-parts(8) takes, and those with dots in them. Left out are hidden files, editors' backups
+    /// (`~`), and the copies that dpkg and rpm leave.
     static func isHookName(_ name: String) -> Bool {
         let isPlain = name.utf8.allSatisfy {
             switch $0 {

@@ -105,7 +105,7 @@ package final class HookRunner: Sendable {
     /// Calls each hook with a change.
     ///
     /// - Parameter refused: the files that the last call told of.
-    /// - Returns: those that are not run now.
+    /// - Returns: the files that it refused to run.
     private func call(
         _ change: HookChange, _ refused: Set<HookDirectory.Refusal>
     ) async -> Set<HookDirectory.Refusal> {

@@ -36,7 +36,7 @@ package struct WayChange: Hashable, Sendable {
 
     package init(from old: Path, to new: Path) { (self.old, self.new) = (old, new) }
 
-    /// Whether it is none for any socket.
+    /// Whether it matters to no socket.
     fileprivate var isNone: Bool {
         new.interface?.index == old.interface?.index && new.gateway == old.gateway
             && old.ownAddresses.isSubset(of: new.ownAddresses)

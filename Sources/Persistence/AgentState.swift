@@ -34,7 +34,7 @@ package struct AgentState {
         case latest(UInt64)
         /// What is not kept of the events.
         case lost(EventJournal<SavedEvent>.Losses)
-        /// All before this was written anew; what follows was appended (``StateLog``).
+        /// The end of a compaction (``StateFile``): later records were appended.
         case compacted
     }
 

@@ -122,7 +122,7 @@ final class StateFile {
                 waiting += StateLog.frame(record)
                 if waiting.count >= Self.mostAtOnce { try writeNext(&waiting, to: spare, at: &end) }
             }
-            // For the next process, which would else never know when the records take twice the room.
+            // Says to the next process how large the compact state is.
             waiting += StateLog.frame(StateLog.mark)
             try writeNext(&waiting, to: spare, at: &end)
             try write(StateLog.header(generation: generation + 1), to: spare, at: 0)

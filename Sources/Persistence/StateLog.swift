@@ -23,7 +23,7 @@ enum StateLog {
         let generation: UInt64
         /// Where the next record goes.
         var end: Int
-        /// Where the records end that were last written anew.
+        /// Where the last compaction ends.
         var compactEnd = headerSize
         /// Whether a record was not written to its end.
         var isTorn = false
@@ -31,7 +31,7 @@ enum StateLog {
         var isDamaged = false
     }
 
-    /// The last of the records that are written anew.
+    /// The record that ends a compaction.
     static let mark = AgentState.record([.compacted])
 
     /// The beginning of a file.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneLabSupport
-import Foundation
 import Testing
 
 /// The client library for C, built once for all tests.
@@ -11,7 +10,7 @@ enum CLibrary {
     private static let programs = Task {
         try await make(
             "programs", "BUILD=\(sanitized)", "CFLAGS=-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all",
-            lock: "\(sanitized).lock")
+            lock: "\(SourceTree.root)/.build/clients-c.lock")
     }
 
     /// A program of the library's folder: an example, or the driver of the scenarios.
@@ -33,10 +32,6 @@ enum CLibrary {
         _ target: String, of client: String = "C", _ settings: String..., lock: String? = nil
     ) async throws {
         let machine = try await Namespace.create("a compiler's")
-        if let lock {
-            try FileManager.default.createDirectory(
-                atPath: (lock as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
-        }
         let locked = lock.map { ["flock", $0] } ?? []
         _ = try await machine.command(
             locked + ["make", "-C", "\(SourceTree.root)/Clients/\(client)", target] + settings, within: .seconds(600))
