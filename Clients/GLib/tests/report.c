@@ -3,7 +3,8 @@
  * Says what the network monitor of a GLib program says, by GLib's public interface alone.
  *
  *     report HOST…            one line, and ends
- *     report --watch HOST     a line at the beginning, after each change and at each SIGUSR1, until it is ended
+ *     report --watch HOST     a line at the beginning, after each change and at each SIGUSR1 (that one says
+ *                             "asked: " first), until it is ended
  *     report --async HOST     asks about a host without waiting for the answer
  *     report --cancel HOST    the same, and takes it back at once
  *     report --again COUNT    makes and drops so many other monitors of the same type, and says how many
@@ -63,6 +64,7 @@ static struct {
 static gboolean asked(gpointer data)
 {
 	(void)data;
+	printf("asked: ");
 	changed(watched.monitor, g_network_monitor_get_network_available(watched.monitor), (gpointer)watched.host);
 	return G_SOURCE_CONTINUE;
 }
