@@ -83,7 +83,7 @@ struct GIOTests {
         let agent = try await home.start(on: machine)
         let report = try await Self.spawn(["report", "--watch", "203.0.113.7"], on: machine, home)
         let known = try await report.line(containing: "203.0.113.7=Host unreachable: noRoute")
-        agent.signal(SIGSTOP)
+        try await agent.stop()
         report.signal(SIGUSR1)
         let answer = try await report.line(after: known, containing: "asked: ")
         #expect(answer.text.hasSuffix("available=no metered=no connectivity=local 203.0.113.7=yes"), "\(answer.text)")

@@ -158,23 +158,18 @@ struct LauncherStories {
         let second = try await Self.stopped(try await machine.client(script))
         try server.send("ring\n")
         expect(try await machine.network.run { try server.receive() }, is: "\(second.processID) ring\n")
-        #expect(Self.isStopped(first))
+        #expect(first.isStopped)
         expect(try await second.exit(), is: .status(0))
         // Nor is it woken in the place of the one that has ended, for want of another.
         let recorder = try await machine.home.recorder()
         try server.send("again\n")
         _ = try await recorder.event("the end of the wake") { $0.wake?.stage == .failed }
-        #expect(Self.isStopped(first))
+        #expect(first.isStopped)
     }
 
     private static func stopped(_ client: LabProcess) async throws -> LabProcess {
         _ = try await client.line(containing: "parked")
-        try await eventually("it has stopped itself") { isStopped(client) }
+        try await eventually("it has stopped itself") { client.isStopped }
         return client
-    }
-
-    private static func isStopped(_ client: LabProcess) -> Bool {
-        let text = (try? String(contentsOfFile: "/proc/\(client.processID)/stat", encoding: .utf8)) ?? ""
-        return text.contains(") T ")
     }
 }

@@ -91,7 +91,7 @@ struct SleepingClientStories {
             expect(try await machine.run { try server.receive() }, is: "GOT message \(number)\n")
         }
         // Stopped, it is woken by a signal where it is configured so; here it reads when it goes on.
-        client.signal(SIGSTOP)
+        try await client.stop()
         try server.send("while you were stopped\n")
         client.signal(SIGCONT)
         expect(try await machine.run { try server.receive() }, is: "GOT while you were stopped\n")

@@ -15,7 +15,7 @@ struct WakingStories {
     @Test func `a client that is stopped is continued by a signal`() async throws {
         try await SleepingSubscriber.tell(wake: "signal = true") { sleeper in
             let client = try await sleeper.client("stay")
-            client.signal(SIGSTOP)
+            try await client.stop()
             try await sleeper.wakes(by: .signal)
         }
     }
