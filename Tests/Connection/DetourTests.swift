@@ -7,7 +7,6 @@ import Testing
 
 /// A Wi-Fi behind whose gateway nothing gets through, beside a modem that works.
 @Suite struct DetourTests {
-    private static let overModem = Endpoint(address: .modemSource, port: 40_001)
     private static let modem = Detour(.modem)
 
     private static func request(_ epoch: UInt64) -> FlowRequest {
@@ -28,16 +27,13 @@ import Testing
         var harness = dialling(policy)
         harness.tell(.timerFired(.dial), after: .milliseconds(3500))
         harness.tell(.detourFound(.office, modem))
-        harness.tell(.dialSucceeded(epoch: 2, local: overModem, remote: .office), after: .milliseconds(40))
+        harness.tell(.dialSucceeded(epoch: 2, local: .overModem, remote: .office), after: .milliseconds(40))
         return harness
     }
 
     /// When the first uplink is tried again.
     private static func trial(_ harness: borrowing Harness) -> Duration? {
-        guard case .ready(let ready) = harness.machine.state, case .waiting(let deadline, _)? = ready.move else {
-            return nil
-        }
-        return deadline
+        harness.machine.flow?.move?.deadline
     }
 
     private static func looks(_ actions: [ConnectionAction]) -> Bool {
@@ -53,7 +49,7 @@ import Testing
         #expect(harness.tell(.detourFound(.office, Self.modem)).contains(.openSocket(Self.request(2))))
         #expect(harness.status.state == .connecting)
         let actions = harness.tell(
-            .dialSucceeded(epoch: 2, local: Self.overModem, remote: .office), after: .milliseconds(40))
+            .dialSucceeded(epoch: 2, local: .overModem, remote: .office), after: .milliseconds(40))
         #expect(actions.contains(.closeSocket(epoch: 1, .outrun, .dropped)))
         var way = ConnectionPolicy.office.target
         (way.interface, way.source) = ("wwan0", .modemSource)
@@ -223,7 +219,7 @@ import Testing
         #expect(dial.contains(.findDetour(.office, around: 3)))
         harness.tell(.detourFound(.office, Self.modem))
         harness.tell(.timerFired(.dial), after: .milliseconds(250))
-        harness.tell(.dialSucceeded(epoch: 5, local: Self.overModem, remote: .office))
+        harness.tell(.dialSucceeded(epoch: 5, local: .overModem, remote: .office))
         let due = Self.trial(harness)
         let trial = try #require(due)
         #expect(trial - harness.now == .seconds(90))
@@ -236,7 +232,7 @@ import Testing
         #expect(Self.looks(dial))
         harness.tell(.detourFound(.office, Self.modem))
         harness.tell(.timerFired(.dial), after: .milliseconds(250))
-        harness.tell(.dialSucceeded(epoch: 4, local: Self.overModem, remote: .office))
+        harness.tell(.dialSucceeded(epoch: 4, local: .overModem, remote: .office))
         let due = Self.trial(harness)
         let trial = try #require(due)
         #expect(trial - harness.now == .seconds(45))

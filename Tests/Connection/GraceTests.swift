@@ -7,8 +7,6 @@ import Testing
 
 /// A flow whose local address or whose way is gone, for as long as it is kept.
 @Suite struct GraceTests {
-    private static let overModem = Endpoint(address: .modemSource, port: 40_001)
-
     private static func closes(_ actions: [ConnectionAction]) -> [ConnectionAction] {
         actions.filter { if case .closeSocket = $0 { true } else { false } }
     }
@@ -108,7 +106,7 @@ import Testing
         let dial = harness.tell(.pathChanged(.modem), after: .seconds(1))
         #expect(dial.first == .openSocket(.overModem(epoch: 2)))
         #expect((harness.status.state, harness.status.epoch) == (.verifying, 1))
-        let actions = harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
+        let actions = harness.tell(.dialSucceeded(epoch: 2, local: .overModem, remote: .office))
         #expect(Self.closes(actions) == [.closeSocket(epoch: 1, .localAddressRemoved, .delivered)])
         #expect(actions.contains(.cancelTimer(.proof)))
         #expect((harness.status.state, harness.status.epoch) == (.ready, 2))
@@ -122,7 +120,7 @@ import Testing
         harness.tell(all: .taken(epoch: 1), .parked(epoch: 1), .arrived(epoch: 1), .pathChanged(.modem))
         let actions = harness.tell(.localAddressRemoved(.wifiSource))
         #expect(actions.contains(.openSocket(.overModem(epoch: 2))))
-        let connected = harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
+        let connected = harness.tell(.dialSucceeded(epoch: 2, local: .overModem, remote: .office))
         #expect(Self.closes(connected) == [.closeSocket(epoch: 1, .localAddressRemoved, .kept)])
     }
 
@@ -189,7 +187,7 @@ import Testing
         policy.opening = Self.login
         var harness = Harness.ready(policy)
         harness.tell(all: .sessionOpened(epoch: 1), .pathChanged(.none), .pathChanged(.modem))
-        harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
+        harness.tell(.dialSucceeded(epoch: 2, local: .overModem, remote: .office))
         let back = harness.tell(.pathChanged(.wifi), after: .seconds(1))
         #expect(Self.closes(back) == [.closeSocket(epoch: 2, .pathMoved, .dropped)])
         harness.tell(.acknowledged(epoch: 1, begun: harness.now))
@@ -205,10 +203,51 @@ import Testing
         harness.tell(.dialSucceeded(epoch: 1, local: .local, remote: .office))
         harness.tell(all: .sessionOpened(epoch: 1), .localAddressRemoved(.wifiSource), .pathChanged(.modem))
         harness.answer([.office])
-        harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
+        harness.tell(.dialSucceeded(epoch: 2, local: .overModem, remote: .office))
         let unknown = harness.tell(.pathChanged(.unknown), after: .seconds(1))
         #expect(Self.closes(unknown) == [])
         let back = harness.tell(.flowPathChanged(epoch: 1, .wifi))
         #expect(Self.closes(back) == [.closeSocket(epoch: 2, .pathMoved, .dropped)])
     }
+}
+
+/// The rule alone: how long, and as what a flow is closed then.
+@Suite struct GraceRuleTests {
+    private func lost(_ closing: CloseReason = .pathLost, for grace: Duration = .seconds(5)) -> Grace? {
+        var value = Grace()
+        return value.lost(closing, because: .resumed, for: grace, at: .seconds(10)) ? value : nil
+    }
+
+    @Test func `a network that flaps keeps a flow no longer than one that is gone`() throws {
+        var grace = try #require(lost())
+        #expect(grace.isSilent && grace.isRunning)
+        #expect(grace.ending?.at == .seconds(15))
+        grace.returned()
+        #expect(!grace.isSilent && grace.isRunning && grace.ending == nil)
+        #expect(grace.lost(.pathLost, because: .pathMoved, for: .seconds(5), at: .seconds(14)) == true)
+        #expect(grace.ending?.at == .seconds(15))
+        grace.returned()
+        #expect(grace.lost(.pathLost, because: .pathMoved, for: .seconds(5), at: .seconds(15)) == false)
+        #expect(!grace.isSilent, "nothing was done")
+    }
+
+    @Test func `a flow that has proved itself is kept anew`() throws {
+        var grace = try #require(lost())
+        grace.end()
+        #expect(!grace.isSilent && !grace.isRunning)
+        #expect(grace.lost(.pathLost, because: .pathMoved, for: .seconds(5), at: .seconds(20)) == true)
+        #expect(grace.ending?.at == .seconds(25))
+    }
+
+    @Test func `without its address no FIN is answered, and what came first is the cause`() throws {
+        var grace = try #require(lost())
+        #expect(grace.lost(.localAddressRemoved, because: .pathMoved, for: .seconds(9), at: .seconds(11)) == true)
+        #expect(grace.ending?.closing == .localAddressRemoved)
+        #expect(grace.ending?.cause == .resumed)
+        #expect(grace.ending?.at == .seconds(15))
+        #expect(grace.lost(.pathLost, because: .pathMoved, for: .seconds(5), at: .seconds(11)) == true)
+        #expect(grace.ending?.closing == .localAddressRemoved)
+    }
+
+    @Test func `without grace nothing is kept`() { #expect(lost(for: .zero) == nil) }
 }

@@ -127,6 +127,17 @@ extension Endpoint {
     static let second = Endpoint(address: .second, port: 5060)
     static let sixth = Endpoint(address: .sixth, port: 5060)
     static let local = Endpoint(address: .wifiSource, port: 40_000)
+    static let overModem = Endpoint(address: .modemSource, port: 50_000)
+}
+
+extension StandingFlow {
+    /// A flow over ``Path/wifi`` to ``Endpoint/office``.
+    static func overWifi(isBound: Bool = false) -> StandingFlow {
+        StandingFlow(
+            epoch: 1, ends: FlowEnds(local: .local, remote: .office, interface: "wlan0"), isBound: isBound,
+            security: nil, settledAt: .seconds(10),
+            liveness: Liveness(ConnectionPolicy.office.livenessFigures, connectedAt: .seconds(10)))
+    }
 }
 
 extension Path {

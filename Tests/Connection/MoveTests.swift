@@ -6,8 +6,6 @@ import Testing
 @testable import DialtoneConnection
 
 @Suite struct MoveTests {
-    private static let overModem = Endpoint(address: .modemSource, port: 50_000)
-
     /// A flow over Wi-Fi while the path leads over the modem, whose flow is on its way as epoch 2.
     private func moving(_ policy: ConnectionPolicy = .office) -> Harness {
         var harness = Harness.ready(policy)
@@ -33,7 +31,7 @@ import Testing
 
     @Test func `the new flow takes the old one's place before that is closed`() {
         var harness = moving()
-        let actions = harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
+        let actions = harness.tell(.dialSucceeded(epoch: 2, local: .overModem, remote: .office))
         #expect(
             actions == [
                 .cancelTimer(.dial), .cancelTimer(.proof), .closeSocket(epoch: 1, .replaced, .dropped),
@@ -131,7 +129,7 @@ import Testing
             ])
         #expect(harness.status.state == .connecting)
         #expect(harness.status.epoch == 2)
-        harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
+        harness.tell(.dialSucceeded(epoch: 2, local: .overModem, remote: .office))
         #expect(harness.status.reason == .connected)
     }
 
@@ -169,5 +167,84 @@ import Testing
                 .cancelTimer(.dial), .closeSocket(epoch: 2, .pathLost, .dropped), .cancelTimer(.proof),
                 .closeSocket(epoch: 1, .pathLost, .dropped),
             ])
+    }
+}
+
+/// The rule alone: over which path there is a better flow, and what there is of one.
+@Suite struct MoveRuleTests {
+    private func leaves(
+        over path: Path?, _ change: (inout StandingFlow) -> Void = { _ in }, isBound: Bool = false,
+        under policy: ConnectionPolicy = .office
+    ) -> Bool {
+        var flow = StandingFlow.overWifi(isBound: isBound)
+        change(&flow)
+        return Move.way(from: flow, over: path, under: policy) != nil
+    }
+
+    private static func lose(_ flow: inout StandingFlow) {
+        _ = flow.grace.lost(.pathLost, because: .pathMoved, for: .seconds(5), at: .seconds(20))
+    }
+
+    private static let staying = {
+        var policy = ConnectionPolicy.office
+        policy.movesToBetterPath = false
+        return policy
+    }()
+    private static let single = {
+        var policy = ConnectionPolicy.office
+        policy.redials = false
+        return policy
+    }()
+
+    @Test func `from a flow that lacks nothing, a path from another address to the same end`() {
+        #expect(leaves(over: .modem))
+        #expect(!leaves(over: .wifi) && !leaves(over: .gatewayMoved) && !leaves(over: nil))
+        #expect(!leaves(over: .unknown) && !leaves(over: Path.none))
+        var other = Path.modem
+        other.destination = .second
+        #expect(!leaves(over: other))
+        #expect(!leaves(over: .modem, { $0.ownership.hasArrivals = true }))
+        #expect(!leaves(over: .modem, under: Self.staying) && !leaves(over: .modem, under: Self.single))
+    }
+
+    @Test func `from a silent one any path, once its own way is known`() {
+        for path in [Path.modem, .wifi, .unknown] {
+            #expect(leaves(over: path, Self.lose, under: Self.staying), "\(path)")
+        }
+        #expect(!leaves(over: Path.none, Self.lose) && !leaves(over: .modem, Self.lose, under: Self.single))
+        #expect(
+            !leaves(over: .modem) { flow in
+                Self.lose(&flow)
+                flow.way.mustBeAsked()
+            })
+    }
+
+    @Test func `from one that owes the proof a better path, whatever holds it otherwise`() {
+        func back(_ flow: inout StandingFlow) {
+            Self.lose(&flow)
+            flow.grace.returned()
+            flow.ownership.hasArrivals = true
+        }
+        #expect(leaves(over: .modem, back, under: Self.staying) && !leaves(over: .wifi, back, under: Self.staying))
+    }
+
+    @Test func `from one over another uplink the kernel's, unless something holds it`() {
+        #expect(leaves(over: .modem, isBound: true))
+        #expect(!leaves(over: .wifi, isBound: true) && !leaves(over: .unknown, isBound: true))
+        #expect(!leaves(over: .modem, isBound: true, under: Self.staying))
+        #expect(!leaves(over: .modem, { $0.ownership.hasArrivals = true }, isBound: true))
+        #expect(
+            !leaves(over: .modem, { $0.opening = OpeningProgress(of: Opening([]), at: .seconds(10)) }, isBound: true))
+    }
+
+    @Test func `it has a wait, or a flow that logs in`() {
+        let waiting = Move(at: .seconds(30), afterFailures: 2)
+        #expect(waiting.deadline == .seconds(30) && waiting.failures == 2 && waiting.epochs == [])
+        #expect(waiting.dial == nil && waiting.next == nil && !waiting.uses(.wifiSource))
+        var next = Move(to: .overWifi(), afterFailures: 1)
+        #expect(next.deadline == nil && next.dial == nil && next.epochs == [1])
+        #expect(next.uses(.wifiSource) && !next.uses(.modemSource))
+        next.changeNext { $0.settledAt = nil }
+        #expect(next.next?.settledAt == nil && next.failures == 1)
     }
 }

@@ -12,8 +12,6 @@ import Testing
         .init(send: [1], answer: ExpectedAnswer(BytePattern([2]))),
         .init(send: [3], answer: ExpectedAnswer(BytePattern([4]))),
     ])
-    private static let overModem = Endpoint(address: .modemSource, port: 50_000)
-
     private static func policy(_ remote: String = "mqtt://192.0.2.7:5060") -> ConnectionPolicy {
         var policy = ConnectionPolicy(remote: .of(remote))
         policy.opening = opening
@@ -35,7 +33,7 @@ import Testing
         var harness = opened(policy)
         harness.tell(.pathChanged(.modem), after: .seconds(100))
         harness.tell(all: .acknowledged(epoch: 1, begun: harness.now))
-        harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
+        harness.tell(.dialSucceeded(epoch: 2, local: .overModem, remote: .office))
         return harness
     }
 
@@ -224,7 +222,7 @@ import Testing
         var harness = opened()
         harness.tell(.pathChanged(.modem), after: .seconds(100))
         #expect(
-            harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office)) == [
+            harness.tell(.dialSucceeded(epoch: 2, local: .overModem, remote: .office)) == [
                 .cancelTimer(.dial), .playOpening(epoch: 2, Self.opening),
                 .scheduleTimer(.opening, deadline: harness.now + .seconds(10)),
             ])
@@ -288,7 +286,7 @@ import Testing
     @Test func `a flow without a session is not kept for the next`() {
         var harness = opening()
         harness.tell(.pathChanged(.modem))
-        let actions = harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
+        let actions = harness.tell(.dialSucceeded(epoch: 2, local: .overModem, remote: .office))
         #expect(actions.contains(.closeSocket(epoch: 1, .replaced, .dropped)))
         #expect(harness.status.ownership == .opening)
     }

@@ -112,3 +112,59 @@ import Testing
         #expect(moved.contains { if case .resolve(_, .services) = $0 { true } else { false } })
     }
 }
+
+/// The rule alone: which path it is, and whether that is watched apart.
+@Suite struct WayRuleTests {
+    private let ends = StandingFlow.overWifi().ends
+    private let elsewhere = {
+        var path = Path.wifi
+        path.destination = .second
+        return path
+    }()
+
+    @Test func `it is the connection's as long as that leads to the flow's other end`() {
+        var way = Way()
+        for path in [nil, Path.wifi, Path.none] {
+            #expect(way.connectionsPath(is: path, of: ends, isNamed: true, after: nil) == .unchanged)
+            #expect(!way.isApart && way.path(orConnections: path) == path)
+        }
+        #expect(way.connectionsPath(is: elsewhere, of: ends, isNamed: false, after: nil) == .unchanged)
+        #expect(way.connectionsPath(is: elsewhere, of: ends, isNamed: true, after: .wifi) == .begins)
+        #expect(way.isApart && !way.isAwaited && way.path(orConnections: elsewhere) == .wifi)
+        #expect(way.connectionsPath(is: elsewhere, of: ends, isNamed: true, after: nil) == .unchanged)
+        #expect(way.path(orConnections: nil) == .wifi, "what is known stays")
+        way.ownPath(is: .modem)
+        #expect(way.path(orConnections: elsewhere) == .modem)
+        #expect(way.connectionsPath(is: .wifi, of: ends, isNamed: true, after: nil) == .ends)
+        #expect(!way.isApart)
+    }
+
+    @Test func `one over another uplink is watched apart until the kernel chooses that`() {
+        var way = Way(isBound: true)
+        #expect(way.isDetour)
+        #expect(way.connectionsPath(is: .modem, of: ends, isNamed: false, after: nil) == .begins)
+        #expect(way.isDetour && way.isAwaited)
+        #expect(way.connectionsPath(is: nil, of: ends, isNamed: false, after: nil) == .unchanged)
+        var other = Path.wifi
+        other.interface = Path.modem.interface
+        #expect(way.connectionsPath(is: other, of: ends, isNamed: false, after: nil) == .unchanged)
+        #expect(way.isDetour, "the same address on another interface")
+        #expect(way.connectionsPath(is: elsewhere, of: ends, isNamed: true, after: nil) == .begins, "unbound")
+        #expect(!way.isDetour && way.isApart)
+        #expect(way.connectionsPath(is: .wifi, of: ends, isNamed: true, after: nil) == .ends)
+        #expect(way.connectionsPath(is: .modem, of: ends, isNamed: true, after: nil) == .begins)
+        #expect(way.isDetour)
+    }
+
+    @Test func `a source that is gone is forgotten, and no other`() {
+        var way = Way()
+        #expect(way.forget(source: .wifiSource) == false, "the connection's is not its own")
+        way.ownPath(is: .wifi)
+        #expect(way.forget(source: .modemSource) == false)
+        #expect(way.forget(source: .wifiSource) == true)
+        #expect(way.path(orConnections: nil)?.source == nil && way.path(orConnections: nil)?.status == .satisfied)
+        way.mustBeAsked()
+        #expect(way.isAwaited)
+        #expect(way.forget(source: .wifiSource) == false)
+    }
+}

@@ -170,7 +170,8 @@ struct Dial {
         return true
     }
 
-    /// An attempt is connected and its handshake began.
+    /// An attempt is connected and its handshake began. That has as long as the connect had: a few round trips more,
+    /// and the server's arithmetic.
     ///
     /// - Returns: whether that is news of one of this dial's.
     mutating func handshakeBegan(_ epoch: UInt64, _ local: Endpoint, now: Duration) -> Bool {

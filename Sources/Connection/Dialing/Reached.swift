@@ -12,30 +12,16 @@ struct Reached: Hashable {
     let remote: Endpoint
     /// When it last answered.
     let at: Duration
-}
 
-extension ConnectionStateMachine {
-    /// A server has answered on this flow, to a login where there is one.
-    mutating func noteReached(_ ready: Ready) {
-        guard case .name = policy.remote.host, ready.settledAt != nil else { return }
-        reached = Reached(remote: ready.remote, at: ready.liveness.lastProof)
-    }
-
-    /// Whether an address may still be the server's.
-    private func isGood(_ reached: Reached, _ now: Duration) -> Bool {
-        guard now - reached.at <= Reached.validity else { return false }
-        let isElsewhere = retry.networkChangedAt.map { $0 > reached.at } ?? false
-        return !isElsewhere || policy.mayBeDialledElsewhere(reached.remote.address)
-    }
-
-    /// What a dial over `path` is made by.
+    /// The end, where it may still be the server's.
     ///
-    /// - Parameter isTrial: whether it is to show that something gets through on that way.
-    func dialSetting(over path: Path, isTrial: Bool = false, now: Duration) -> Dial.Setting {
-        let known = reached.flatMap { isGood($0, now) ? $0.remote : nil }
-        return Dial.Setting(
-            policy: policy, options: socketOptions, path: path, known: known,
-            patience: isTrial ? nil : patience(with: path))
+    /// - Parameter networkChangedAt: when the network last became another one.
+    func end(at now: Duration, networkChangedAt: Duration?, under policy: ConnectionPolicy) -> Endpoint? {
+        let isElsewhere = networkChangedAt.map { $0 > at } ?? false
+        guard now - at <= Self.validity, !isElsewhere || policy.mayBeDialledElsewhere(remote.address) else {
+            return nil
+        }
+        return remote
     }
 }
 

@@ -26,6 +26,15 @@ struct Silence {
         }
     }
 
+    /// How long a flow uses another uplink before a dial tests the kernel's route: 30 to 60 s, twice as long after each
+    /// failure, half an hour at most. A test is a few packets.
+    private static let trials = BackoffPolicy(
+        base: .seconds(60), multiplier: 2, ceiling: .seconds(1800), jitter: .half)
+
+    /// How long a flow must last over a silent way before that way counts as good again: twice the longest pause
+    /// between two tests.
+    private static let probation = trials.ceiling * 2
+
     /// The way over which nothing got through while another uplink's did.
     private var way: Boxed<Way>?
     /// Whether the last dial or flow over the way that the kernel chooses fell silent.
@@ -49,19 +58,29 @@ struct Silence {
         way = .value(next)
     }
 
-    /// A flow over the kernel's way stood for long: it is none to be avoided.
-    mutating func proved() { way = nil }
+    /// A flow over the kernel's way stood for so long. One that stood for long shows that its way is none to be
+    /// avoided.
+    mutating func flowLasted(_ age: Duration) { if age >= Self.probation { way = nil } }
 
     // MARK: - What follows
 
-    /// How long a dial over `path` waits before it also tries another uplink.
-    func patience(with path: Path) -> Duration {
-        isFresh || way?.value.isWay(of: path) ?? false ? .zero : Dial.silencePatience
+    /// How long a dial over `path` waits before it also tries another uplink; `nil` if it tries none.
+    func patience(with path: Path, under policy: ConnectionPolicy) -> Duration? {
+        // A tunnel hides its traffic from other networks, and a mark is the user's order.
+        guard policy.triesOtherUplinks, policy.mark == nil, path.status == .satisfied, !path.isLocalAddress,
+            let interface = path.interface, interface.kind != .tunnel, interface.kind != .loopback
+        else { return nil }
+        return isFresh || way?.value.isWay(of: path) ?? false ? .zero : Dial.silencePatience
     }
 
-    /// How often in a row nothing got through on `path` before the last time.
-    func failures(over path: Path?) -> Int {
-        guard let path, let way = way?.value, way.isWay(of: path) else { return 0 }
-        return way.times - 1
+    /// How long the next test of `path`, the kernel's way, waits.
+    ///
+    /// - Parameter failures: the tests that failed since the flow over another uplink stands.
+    func pauseBeforeTrial(
+        of path: Path?, afterFailures failures: Int, using random: inout some RandomNumberGenerator
+    ) -> Duration {
+        // How often in a row nothing got through before the last time.
+        let times = path.flatMap { path in way.flatMap { $0.value.isWay(of: path) ? $0.value.times - 1 : nil } } ?? 0
+        return Self.trials.delay(afterFailures: times + failures, using: &random)
     }
 }

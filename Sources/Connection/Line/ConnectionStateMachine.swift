@@ -30,6 +30,13 @@ internal import DialtoneNetworkPath
 /// Words that arrive late (an answer to a query that was given up, an epoch that is closed, a timer that was cancelled)
 /// are ignored: queries and epochs are numbered, and no number comes twice.
 ///
+/// ## Of what it is made
+///
+/// Small machines own what they decide by: ``Dial`` and its ``Race``, ``Retry``, ``DialBudget``, ``Silence``,
+/// ``Login``, and for a flow that stands (``StandingFlow``) ``Way``, ``Grace``, ``Liveness``, ``OpeningProgress``,
+/// ``Move`` and ``FlowOwnership``. What is here tells them what happens, and makes one answer of theirs: in this file
+/// and in its extensions beside it.
+///
 /// ## The rules
 ///
 /// - No path: no query, no dial, and no socket and no timer once the grace of a flow is over. The path's return is the
@@ -69,7 +76,7 @@ package struct ConnectionStateMachine: ~Copyable {
         /// another flow, `backingOff` or `failed` when the remote or the line ends it, `dialling` when it does not
         /// prove itself or a user asks, `dialling` or `waiting` when its address or its way is gone for longer than its
         /// grace, and `closed`.
-        case ready(Ready)
+        case ready(StandingFlow)
         /// Waits to dial again. Turns into `dialling` at its time, when the path moves or a user asks; `waiting` when
         /// the path goes, and `closed`.
         case backingOff(until: Duration)
@@ -77,60 +84,6 @@ package struct ConnectionStateMachine: ~Copyable {
         case failed(until: Duration)
         /// Over. Turns into nothing.
         case closed
-    }
-
-    struct Ready {
-        let epoch: UInt64
-        let local: Endpoint
-        let remote: Endpoint
-        /// The interface that had the local address when the flow was made.
-        let interface: String?
-        let security: Boxed<TLSSummary>?
-        /// When it was connected, or where the agent logs in for the client, when that had succeeded.
-        var settledAt: Duration?
-        /// The opening exchange, while it is played.
-        var opening: OpeningProgress? {
-            get { boxedOpening?.value }
-            set { boxedOpening = newValue.map { .value($0) } }
-        }
-        var boxedOpening: Boxed<OpeningProgress>?
-        /// Where the path to its other end is known from.
-        var way = Way.connections
-        /// Whether the other end is still there.
-        var liveness: Liveness
-        /// The way to a flow over a better path, while one is tried.
-        var move: Move?
-        /// Who has it.
-        var ownership = FlowOwnership.new
-        /// Whether its socket is bound to its interface: its packets leave by that whatever the kernel chooses.
-        var isBound = false
-        /// Whether it goes by another uplink than the one that the kernel chooses.
-        var isDetour = false
-        /// What it has lost, until it has proved itself again.
-        var loss: Loss? {
-            get { boxedLoss?.value }
-            set { boxedLoss = newValue.map { .value($0) } }
-        }
-        var boxedLoss: Boxed<Loss>?
-        /// Whether what is on it is inside TLS of its client's own, so that nobody else can say anything on it.
-        var isSealed = false
-    }
-
-    /// Where the path to a flow's other end is known from.
-    enum Way {
-        /// It is the connection's own.
-        case connections
-        /// Watched apart, since the connection's leads elsewhere: to another of the name's addresses, to the domain and
-        /// not to a host of its service, or nowhere, because the name has no address. `nil` before it was heard of.
-        indirect case own(Path?)
-    }
-
-    /// A flow over a better path, before it takes the place of the one that stands.
-    enum Move {
-        indirect case dialling(Dial, failures: Int)
-        /// It stands, and shows by its opening exchange that the server takes it.
-        indirect case opening(Ready, failures: Int)
-        case waiting(until: Duration, failures: Int)
     }
 
     /// The largest number of an earlier run's that is counted on from, of flows here and of wakes in ``WakeMachine``:
@@ -186,19 +139,26 @@ package struct ConnectionStateMachine: ~Copyable {
         case .reopened(let epoch, let restart): reopen(epoch, restart, &turn)
         case .pathChanged(let path): pathChanged(to: path, &turn)
         case .flowPathChanged(let epoch, let path): flowPathChanged(of: epoch, to: path, &turn)
-        case .resolved(let query, let answer): resolved(query, answer, &turn)
-        case .resolutionFailed(let query, let failure): resolutionFailed(query, failure, &turn)
-        case .detourFound(let destination, let detour): detourFound(destination, detour, &turn)
-        case .handshakeBegan(let epoch, let local): handshakeBegan(epoch, local, &turn)
+        case .resolved(let query, let answer): advance(&turn) { $0.answered(query, answer, &$1, &$2) ? [] : nil }
+        case .resolutionFailed(let query, let failure):
+            advance(&turn) { dial, _, turn in dial.failed(query, failure, &turn) ? [] : nil }
+        case .detourFound(let remote, let detour):
+            advance(&turn) { dial, _, _ in dial.found(detour, to: remote) ? [] : nil }
+        case .handshakeBegan(let epoch, let local):
+            advance(&turn) { dial, _, turn in dial.handshakeBegan(epoch, local, now: turn.now) ? [] : nil }
         case .dialSucceeded(let epoch, let local, let remote, let security):
             dialSucceeded(epoch, local, remote, security, &turn)
-        case .dialFailed(let epoch, let failure): dialFailed(epoch, failure, &turn)
+        case .dialFailed(let epoch, let failure):
+            advance(&turn) { dial, _, turn in
+                let attempt = dial.attemptFailed(epoch, failure, closing: .dialFailed, &turn)
+                return attempt.map { [.dialFailed(failure, $0.remote)] }
+            }
         case .remoteClosed(let epoch): flowEnded(epoch, .remoteClosed, &turn)
         case .flowFailed(let epoch, let failure): flowEnded(epoch, .flowFailed(failure), &turn)
-        case .probeSent(let epoch): probeSent(epoch, &turn)
-        case .answered(let epoch, let count): answered(epoch, count, &turn)
-        case .answerHidden(let epoch): answerHidden(epoch, &turn)
-        case .acknowledged(let epoch, let begun): acknowledged(epoch, begun, &turn)
+        case .probeSent(let epoch): update(epoch, &turn) { $0.probeSent(at: $1) }
+        case .answered(let epoch, let count): update(epoch, &turn) { $0.answered(count, at: $1) }
+        case .answerHidden(let epoch): update(epoch, &turn) { liveness, _ in liveness.withdrawProbes() }
+        case .acknowledged(let epoch, let begun): update(epoch, &turn) { $0.acknowledged(begun, at: $1) }
         case .arrived(let epoch): arrived(epoch, &turn)
         case .certificateEnds(let epoch): certificateEnds(epoch, &turn)
         case .taken(let epoch): taken(epoch, &turn)
@@ -272,7 +232,7 @@ extension ConnectionStateMachine {
         }
         configureSockets(after: oldOptions, &turn)
         if heartbeat != oldHeartbeat { heartbeatChanged(&turn) }
-        if !policy.movesToBetterPath, case .ready(let ready) = state, !ready.isSilent { endMove(.superseded, &turn) }
+        if !policy.movesToBetterPath, let flow, !flow.isSilent { endMove(.superseded, &turn) }
         if case .backingOff(let deadline) = state, policy.backoff != old.backoff {
             // A wait that was drawn from figures nobody wants any more is not sat out; a shorter one is not drawn out.
             let sooner = drawDeadline(policy.backoff, &turn)
@@ -295,6 +255,12 @@ extension ConnectionStateMachine {
 // MARK: - What every rule is made of
 
 extension ConnectionStateMachine {
+    /// The flow that stands; `nil` without one, and what is changed of that is nothing.
+    var flow: StandingFlow? {
+        get { if case .ready(let flow) = state { flow } else { nil } }
+        set { if let newValue { state = .ready(newValue) } }
+    }
+
     /// What is set on its sockets.
     var socketOptions: SocketOptions { policy.socketOptions(keeping: opening) }
 
@@ -309,12 +275,7 @@ extension ConnectionStateMachine {
     private var openEpochs: [UInt64] {
         switch state {
         case .dialling(let dial): return dial.attempts.map(\.epoch)
-        case .ready(let ready):
-            switch ready.move {
-            case .dialling(let dial, _): return [ready.epoch] + dial.attempts.map(\.epoch)
-            case .opening(let next, _): return [ready.epoch, next.epoch]
-            case .waiting, nil: return [ready.epoch]
-            }
+        case .ready(let flow): return [flow.epoch] + (flow.move?.epochs ?? [])
         case .waiting, .backingOff, .failed, .closed: return []
         }
     }
@@ -326,9 +287,9 @@ extension ConnectionStateMachine {
             break
         case .dialling(var dial):
             abandon(&dial, closing, &turn)
-        case .ready(let ready):
+        case .ready(let flow):
             endMove(closing, &turn)
-            closeFlow(ready, closing, &turn)
+            closeFlow(flow, closing, &turn)
         case .backingOff, .failed:
             turn.perform(.cancelTimer(.retry))
         }
@@ -339,37 +300,28 @@ extension ConnectionStateMachine {
     ///
     /// - Parameter rest: what becomes of unread bytes on it; `nil` for what follows from its ownership.
     mutating func closeFlow(
-        _ ready: Ready, _ closing: CloseReason, _ turn: inout Turn<some RandomNumberGenerator>, rest: UnreadRest? = nil
+        _ flow: StandingFlow, _ closing: CloseReason, _ turn: inout Turn<some RandomNumberGenerator>,
+        rest: UnreadRest? = nil
     ) {
-        if ready.proofDeadline != nil { turn.perform(.cancelTimer(.proof)) }
-        if ready.opening != nil { turn.perform(.cancelTimer(.opening)) }
+        if flow.proofDeadline != nil { turn.perform(.cancelTimer(.proof)) }
+        if flow.opening != nil { turn.perform(.cancelTimer(.opening)) }
         // The one that stands now is the better one for want of any other.
-        let closing = closing == .replaced && ready.isSilent ? ready.loss?.closing ?? closing : closing
-        turn.perform(.closeSocket(epoch: ready.epoch, closing, rest ?? ready.ownership.rest(after: closing)))
-        stopObservingWay(of: ready, &turn)
-        flowIsOver(ready, at: turn.now)
-    }
-
-    /// What is learned of a flow when it ends.
-    mutating func flowIsOver(_ ready: Ready, at now: Duration) {
-        noteReached(ready)
-        guard isStable(ready, at: now) else { return }
+        let closing = closing == .replaced ? flow.grace.ending?.closing ?? closing : closing
+        turn.perform(.closeSocket(epoch: flow.epoch, closing, rest ?? flow.ownership.rest(after: closing)))
+        if flow.way.isApart { turn.perform(.stopObservingFlowPath(epoch: flow.epoch)) }
+        // What is learned of a flow when it ends.
+        noteReached(flow)
+        guard isStable(flow, at: turn.now) else { return }
         retry.flowWasStable()
-        noteProbation(of: ready, at: now)
+        if !flow.way.isDetour, let settledAt = flow.settledAt { silence.flowLasted(turn.now - settledAt) }
         // The server accepted the login on it, the agent's or a client's.
         login.forgetRefusal()
     }
 
-    func isStable(_ ready: Ready, at now: Duration) -> Bool {
+    func isStable(_ flow: StandingFlow, at now: Duration) -> Bool {
         // Not before the server took its opening: one that refuses it would be asked again each second for ever.
-        guard let age = ready.settledAt.map({ now - $0 }) else { return false }
-        return age >= policy.stableAfter && !(ready.ownership.session == .none && retry.isShortLived(at: age))
-    }
-
-    /// Whether its server expects a login on a flow, and nobody has logged in.
-    func lacksLogin(_ ready: Ready) -> Bool {
-        let expectsLogin = policy.remote.scheme.expectsLogin || policy.heartbeat?.kind.needsSession == true
-        return expectsLogin && ready.ownership.session == .none
+        guard let age = flow.settledAt.map({ now - $0 }) else { return false }
+        return age >= policy.stableAfter && !(flow.ownership.session == .none && retry.isShortLived(at: age))
     }
 
     /// Enters a state and tells the subscribers of it.
@@ -383,10 +335,10 @@ extension ConnectionStateMachine {
         let hadFlow = publicState.hasFlow
         state = next
         if publicState.hasFlow != hadFlow { turnedAt = turn.now }
-        if case .ready(var ready) = next {
-            if !ready.isSilent || !ready.awaitsWay { chooseWay(of: &ready, after: nil, &turn) }
-            state = .ready(ready)
-            if ready.isDetour { moveIfBetter(&turn) }
+        if case .ready(var flow) = next {
+            if !flow.isSilent || !flow.way.isAwaited { chooseWay(of: &flow, after: nil, &turn) }
+            state = .ready(flow)
+            if flow.way.isDetour { moveIfBetter(&turn) }
         }
         self.reason = reason
         if reason.isFailure { lastFailure = reason }
@@ -409,5 +361,54 @@ extension ConnectionStateMachine {
                 ConnectionEvent(
                     kind: kind, status: status, previousState: publicState, previousDuration: turn.now - since,
                     reason: reason)))
+    }
+}
+
+// MARK: - What can be asked
+
+extension ConnectionStateMachine {
+    /// What can be said of the connection now.
+    package var status: ConnectionStatus {
+        var status = ConnectionStatus(
+            state: publicState, reason: reason, epoch: shownEpoch, attempt: retry.failures + 1, since: since,
+            path: path)
+        status.lastFailure = lastFailure
+        status.turnedAt = turnedAt
+        switch state {
+        case .waiting, .closed:
+            break
+        case .dialling(let dial):
+            guard let attempt = dial.foremost else { break }
+            status.epoch = attempt.epoch
+            status.localAddress = attempt.local
+            status.remoteAddress = attempt.remote
+        case .ready(let flow):
+            status.epoch = flow.epoch
+            if let way = flow.way.path(orConnections: path) { status.path = way }
+            (status.localAddress, status.remoteAddress) = (flow.ends.local, flow.ends.remote)
+            status.interface = flow.ends.interface
+            if flow.way.isDetour { status.avoidedInterface = path?.interface?.name }
+            status.boxedSecurity = flow.security
+            status.lastProof = flow.liveness.lastProof
+            status.ownership = flow.ownership
+            status.lacksLogin = flow.lacksLogin(under: policy)
+        case .backingOff(let deadline), .failed(let deadline):
+            status.nextAttempt = deadline
+        }
+        return status
+    }
+
+    /// The state without what belongs to it.
+    var publicState: ConnectionStatus.State { publicState(of: state) }
+
+    func publicState(of state: State) -> ConnectionStatus.State {
+        switch state {
+        case .waiting: .waiting
+        case .dialling(let dial): dial.foremost.map { $0.local == nil ? .connecting : .securing } ?? .resolving
+        case .ready(let flow): flow.isInDoubt ? .verifying : .ready
+        case .backingOff: .backingOff
+        case .failed: .failed
+        case .closed: .closed
+        }
     }
 }

@@ -47,7 +47,7 @@ extension ConnectionStateMachine {
         case .failed(let cause):
             abandon(&dial, .dialFailed, &turn)
             if dial.hasSilence { silence.fell() }
-            attemptFailed(cause, &turn)
+            wait(for: retry.dialFailed(because: cause, at: turn.now), because: cause, &turn)
         case .goesOn(let wake):
             set(&dial, for: wake, &turn)
             let next = State.dialling(dial)
@@ -58,6 +58,22 @@ extension ConnectionStateMachine {
             for miss in misses { emit(.addressFailed, because: miss, &turn) }
             if misses.isEmpty, status.epoch != before.epoch { emit(.attemptBegan, because: reason, &turn) }
         }
+    }
+
+    /// What a dial over `path` is made by.
+    ///
+    /// - Parameter isTrial: whether it is to show that something gets through on that way.
+    func dialSetting(over path: Path, isTrial: Bool = false, now: Duration) -> Dial.Setting {
+        Dial.Setting(
+            policy: policy, options: socketOptions, path: path,
+            known: reached?.end(at: now, networkChangedAt: retry.networkChangedAt, under: policy),
+            patience: isTrial ? nil : silence.patience(with: path, under: policy))
+    }
+
+    /// A server has answered on this flow, to a login where there is one.
+    mutating func noteReached(_ flow: StandingFlow) {
+        guard case .name = policy.remote.host, flow.settledAt != nil else { return }
+        reached = Reached(remote: flow.ends.remote, at: flow.liveness.lastProof)
     }
 
     func set(_ dial: inout Dial, for wake: Duration, _ turn: inout Turn<some RandomNumberGenerator>) {
@@ -83,45 +99,20 @@ extension ConnectionStateMachine {
     mutating func advance<Random>(
         _ turn: inout Turn<Random>, _ change: (inout Dial, inout Dial.Numbers, inout Turn<Random>) -> [StatusReason]?
     ) {
-        switch state {
-        case .dialling(let before):
-            var dial = before
-            guard let misses = change(&dial, &numbers, &turn) else { return }
+        guard var dial = runningDial, let misses = change(&dial, &numbers, &turn) else { return }
+        if let flow, let move = flow.move {
+            goOn(moving: flow, by: dial, afterFailures: move.failures, &turn)
+        } else {
             goOn(dial, because: reason, misses: misses, &turn)
-        case .ready(let ready):
-            guard case .dialling(let before, let failures)? = ready.move else { return }
-            var dial = before
-            guard change(&dial, &numbers, &turn) != nil else { return }
-            goOn(moving: ready, by: dial, afterFailures: failures, &turn)
-        case .waiting, .backingOff, .failed, .closed:
-            break
         }
     }
 
-    // MARK: - What is heard of a dial
-
-    mutating func resolved(
-        _ query: UInt64, _ answer: NameAnswer, _ turn: inout Turn<some RandomNumberGenerator>
-    ) {
-        advance(&turn) { dial, numbers, turn in dial.answered(query, answer, &numbers, &turn) ? [] : nil }
-    }
-
-    mutating func resolutionFailed(
-        _ query: UInt64, _ failure: ResolutionFailure, _ turn: inout Turn<some RandomNumberGenerator>
-    ) {
-        advance(&turn) { dial, _, turn in dial.failed(query, failure, &turn) ? [] : nil }
-    }
-
-    /// The handshake has as long as the connect had: a few round trips more, and the server's arithmetic.
-    mutating func handshakeBegan(_ epoch: UInt64, _ local: Endpoint, _ turn: inout Turn<some RandomNumberGenerator>) {
-        advance(&turn) { dial, _, turn in dial.handshakeBegan(epoch, local, now: turn.now) ? [] : nil }
-    }
-
-    mutating func dialFailed(
-        _ epoch: UInt64, _ failure: FlowFailure, _ turn: inout Turn<some RandomNumberGenerator>
-    ) {
-        advance(&turn) { dial, _, turn in
-            dial.attemptFailed(epoch, failure, closing: .dialFailed, &turn).map { [.dialFailed(failure, $0.remote)] }
+    /// The dial that runs, be it for the first flow or for a better one.
+    private var runningDial: Dial? {
+        switch state {
+        case .dialling(let dial): dial
+        case .ready(let flow): flow.move?.dial
+        case .waiting, .backingOff, .failed, .closed: nil
         }
     }
 
@@ -129,18 +120,8 @@ extension ConnectionStateMachine {
         _ epoch: UInt64, _ local: Endpoint, _ remote: Endpoint, _ security: TLSSummary?,
         _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        var won: Dial
-        var old: Ready?
-        switch state {
-        case .dialling(let dial):
-            won = dial
-        case .ready(let ready):
-            guard case .dialling(let dial, _)? = ready.move else { return }
-            (won, old) = (dial, ready)
-        case .waiting, .backingOff, .failed, .closed:
-            return
-        }
-        guard won.attempts.contains(where: { $0.epoch == epoch }) else { return }
+        let old = flow
+        guard var won = runningDial, won.attempts.contains(where: { $0.epoch == epoch }) else { return }
         abandon(&won, .outrun, but: epoch, &turn)
         if won.options != socketOptions {
             // The dial began under an earlier policy, or before a client left another opening.
@@ -153,23 +134,22 @@ extension ConnectionStateMachine {
         let interface = path?.interface.flatMap { interface in
             interface.addresses.contains { $0.address == local.address } ? interface.name : nil
         }
-        var ready = Ready(
-            epoch: epoch, local: local, remote: remote, interface: detour?.value.interface ?? interface,
-            security: security.map { .value($0) }, settledAt: turn.now,
+        let ends = FlowEnds(local: local, remote: remote, interface: detour?.value.interface ?? interface)
+        let flow = StandingFlow(
+            epoch: epoch, ends: ends, isBound: detour != nil, security: security, settledAt: turn.now,
             liveness: Liveness(
                 policy.livenessFigures, connectedAt: turn.now, hasAnsweredKeepalives: hasAnsweredKeepalives))
-        (ready.isBound, ready.isDetour) = (detour != nil, detour != nil)
-        if let opening { return play(opening, on: ready, besides: old, &turn) }
+        if let opening { return play(opening, on: flow, besides: old, &turn) }
         if let old { closeFlow(old, .replaced, &turn) }
-        noteReached(ready)
+        noteReached(flow)
         loginTaken()
-        attend(to: ready, &turn)
-        enter(.ready(ready), because: reason(for: ready, besides: old), &turn)
+        attend(to: flow, &turn)
+        enter(.ready(flow), because: reason(for: flow, besides: old), &turn)
     }
 
     /// Why a new flow stands: it is the better one only where the one before could have stayed.
-    func reason(for ready: Ready, besides old: Ready?) -> StatusReason {
-        if ready.isDetour { return .detoured(around: path?.interface?.name ?? "the first uplink") }
+    func reason(for flow: StandingFlow, besides old: StandingFlow?) -> StatusReason {
+        if flow.way.isDetour { return .detoured(around: path?.interface?.name ?? "the first uplink") }
         return old.map(\.isSilent) ?? true ? .connected : .replaced
     }
 
@@ -185,10 +165,7 @@ extension ConnectionStateMachine {
     }
 
     private mutating func dialIsDue(_ turn: inout Turn<some RandomNumberGenerator>) {
-        var wake: Duration?
-        if case .dialling(let dial) = state { wake = dial.wake }
-        if case .ready(let ready) = state, case .dialling(let dial, _)? = ready.move { wake = dial.wake }
-        guard let wake, isDue(wake, .dial, &turn) else { return }
+        guard let wake = runningDial?.wake, isDue(wake, .dial, &turn) else { return }
         advance(&turn) { dial, _, turn in
             // It rang, and is to be set again whatever comes next.
             dial.wake = nil
@@ -201,11 +178,9 @@ extension ConnectionStateMachine {
         case .backingOff(let deadline), .failed(let deadline):
             guard isDue(deadline, .retry, &turn) else { return }
             dial(because: .retryDue, &turn)
-        case .ready(let ready):
-            guard case .waiting(let deadline, let failures)? = ready.move, isDue(deadline, .retry, &turn) else {
-                return
-            }
-            move(ready, afterFailures: failures, &turn)
+        case .ready(let flow):
+            guard let move = flow.move, let deadline = move.deadline, isDue(deadline, .retry, &turn) else { return }
+            self.move(flow, afterFailures: move.failures, &turn)
         case .waiting, .dialling, .closed:
             break
         }
@@ -217,5 +192,87 @@ extension ConnectionStateMachine {
         if turn.now >= deadline { return true }
         turn.perform(.scheduleTimer(timer, deadline: deadline))
         return false
+    }
+}
+
+// MARK: - After a failure
+
+extension ConnectionStateMachine {
+    /// The remote or the line ended a flow.
+    mutating func flowEnded(
+        _ epoch: UInt64, _ cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        guard let flow else { return }
+        let closing: CloseReason = cause == .remoteClosed ? .remoteClosed : .failed
+        guard flow.epoch == epoch else { return nextFlowFailed(epoch, closing, because: cause, &turn) }
+        let ended = cause
+        let cause =
+            flow.settledAt.map {
+                retry.flowEnded(at: turn.now - $0, lacksLogin: flow.lacksLogin(under: policy), because: ended)
+            } ?? ended
+        closeFlow(flow, closing, &turn, rest: cause.isServersEnding ? flow.ownership.rest(after: .remoteClosed) : nil)
+        if flow.isLoggingInElsewhere {
+            // A server that has one session for each client ends this one for the flow that logs in beside it.
+            _ = promoteMove(of: flow, because: .replaced, &turn)
+            return
+        }
+        if !isStable(flow, at: turn.now) { retry.flowFailed(because: cause, at: turn.now) }
+        if cause.isSilence, !flow.way.isDetour { silence.fell() }
+        goOn(after: flow, because: cause, &turn)
+        if let opening = flow.opening { openingHadNoAnswer(opening.failure(.ended), &turn) }
+    }
+
+    /// Dials or waits, after a flow that ended.
+    mutating func goOn(
+        after flow: StandingFlow, because cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        if promoteMove(of: flow, because: cause, &turn) { return }
+        // It may have outlived the path that the next one needs.
+        guard let path, path.permitsDialling else { return dial(because: cause, &turn) }
+        if login.refusal?.isOfMove == false, refusedUntil(turn.now) != nil { return dial(because: cause, &turn) }
+        guard let wait = retry.wait(afterFlowEndedBy: cause, at: turn.now) else { return dial(because: cause, &turn) }
+        self.wait(for: wait, because: cause, &turn)
+    }
+
+    /// Waits, and then dials.
+    mutating func wait(
+        for wait: Retry.Wait, because cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        if endsWithItsFlow(because: cause, &turn) { return }
+        let backoff: BackoffPolicy =
+            switch wait {
+            case .settling: .brief
+            case .backOff: policy.backoff
+            case .mending: .slow
+            }
+        self.wait(until: drawDeadline(backoff, &turn), isFailed: wait == .mending, because: cause, &turn)
+    }
+
+    /// Waits until then, and then dials.
+    ///
+    /// - Parameter isFailed: whether time alone will not mend the cause.
+    mutating func wait(
+        until deadline: Duration, isFailed: Bool = false, because reason: StatusReason,
+        _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        turn.perform(.scheduleTimer(.retry, deadline: deadline))
+        enter(isFailed ? .failed(until: deadline) : .backingOff(until: deadline), because: reason, &turn)
+    }
+
+    /// Ends a connection that is its flow and nothing more.
+    ///
+    /// - Returns: whether it is one.
+    mutating func endsWithItsFlow(
+        because cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
+    ) -> Bool {
+        guard !policy.redials else { return false }
+        turn.perform(.stopObservingPath)
+        enter(.closed, because: cause, &turn)
+        return true
+    }
+
+    /// When to dial again: what chance draws, but not earlier than the budget allows, or the wait would end in another.
+    func drawDeadline(_ backoff: BackoffPolicy, _ turn: inout Turn<some RandomNumberGenerator>) -> Duration {
+        max(retry.deadline(by: backoff, from: turn.now, using: &turn.random), budget.earliest)
     }
 }

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DialtoneNetworkPath
+
+// What a path says to a dial and to a flow.
+
+extension Path {
+    /// Whether a dial may be made over it.
+    ///
+    /// An unknown path may well be there, and a dial is what brings up one on demand. A name without an address is the
+    /// dial's own business, which asks for it anew, as long as a name server can be asked.
+    var permitsDialling: Bool {
+        switch status {
+        case .satisfied, .requiresConnection, .unknown: true
+        case .unsatisfied: reason == .nameUnresolved && supportsDNS
+        }
+    }
+
+    /// Whether packets take another way than by an earlier path. Only what both paths know can differ: a verdict or a
+    /// source that was not to be had before is news, not a move.
+    func leadsElsewhere(than earlier: Path) -> Bool {
+        guard status == .satisfied, earlier.status == .satisfied else { return false }
+        if let source, let earlierSource = earlier.source, source != earlierSource { return true }
+        return interface?.index != earlier.interface?.index || gateway != earlier.gateway
+    }
+
+    /// Whether a dial that failed before has a new chance.
+    func promisesMore(than earlier: Path) -> Bool {
+        status != earlier.status || reason != earlier.reason || interface?.index != earlier.interface?.index
+            || gateway != earlier.gateway || source != earlier.source || (supportsDNS && !earlier.supportsDNS)
+    }
+
+    /// Whether packets leave from the flow's own address, which is on this machine then.
+    func leadsBack(to flow: FlowEnds) -> Bool { status == .satisfied && source == flow.local.address }
+
+    /// Whether this shows that a flow has no way any more: there is none, or it leads from another address by now. Of
+    /// one over another uplink than the kernel's it says nothing.
+    func leadsAway(from flow: StandingFlow) -> Bool {
+        guard !flow.way.isDetour, destination == flow.ends.remote.address else { return false }
+        guard permitsDialling else { return true }
+        return status == .satisfied && source.map { $0 != flow.ends.local.address } ?? false
+    }
+}
