@@ -124,6 +124,8 @@ extension Story {
             $0.previousState == .ready && !$0.connection.state.hasFlow
         }
         #expect(lost.connection.state == .backingOff)
+        // What was told of the flow that is lost may have been heard of after the count before that.
+        before = now
         try await server.restart()
         try await isReady(from: .wan1, after: before)
     }
