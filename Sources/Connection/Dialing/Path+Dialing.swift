@@ -7,8 +7,8 @@ internal import DialtoneNetworkPath
 extension Path {
     /// Whether a dial may be made over it.
     ///
-    /// An unknown path may well be there, and a dial is what brings up one on demand. A name without an address is the
-    /// dial's own business, which asks for it anew, as long as a name server can be asked.
+    /// A path that is unknown may work, and a dial brings up a link on demand. A name without an address is dialled,
+    /// too, as long as a name server can be asked: the dial asks for the name again.
     var permitsDialling: Bool {
         switch status {
         case .satisfied, .requiresConnection, .unknown: true
@@ -17,7 +17,7 @@ extension Path {
     }
 
     /// Whether packets take another way than by an earlier path. Only what both paths know can differ: a verdict or a
-    /// source that was not to be had before is news, not a move.
+    /// source that was unknown before is news, not a move.
     func leadsElsewhere(than earlier: Path) -> Bool {
         guard status == .satisfied, earlier.status == .satisfied else { return false }
         if let source, let earlierSource = earlier.source, source != earlierSource { return true }

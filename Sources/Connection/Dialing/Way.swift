@@ -2,14 +2,14 @@
 
 internal import DialtoneNetworkPath
 
-/// Which path a flow goes by: the one to its own other end. Mostly it is the connection's; where a name has several
-/// addresses, its services' hosts are elsewhere, or the flow uses another uplink than the kernel's, it is another, and
-/// watched beside it for as long as the flow stands.
+/// Which path a flow goes by: the one to its own other end. Mostly that is the connection's path. It is another one if
+/// the name has several addresses, if the hosts of its services are elsewhere, or if the flow uses another uplink than
+/// the kernel's. The agent then watches both until the flow ends.
 struct Way {
     /// What becomes of the watch over a path of its own.
     enum Watch: Hashable {
         case unchanged
-        /// It begins, or begins anew for another target.
+        /// The watch begins, or begins again for another target.
         case begins
         case ends
     }

@@ -212,7 +212,7 @@ extension ConnectionStateMachine {
             } ?? ended
         closeFlow(flow, closing, &turn, rest: cause.isServersEnding ? flow.ownership.rest(after: .remoteClosed) : nil)
         if flow.isLoggingInElsewhere {
-            // A server that has one session for each client ends this one for the flow that logs in beside it.
+            // A server that allows each client one session ends this flow when the next one logs in.
             _ = promoteMove(of: flow, because: .replaced, &turn)
             return
         }

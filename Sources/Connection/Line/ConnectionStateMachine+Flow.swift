@@ -91,8 +91,8 @@ extension ConnectionStateMachine {
         if !wasStable { retry.flowFailed(because: cause, at: turn.now) }
         if promoteMove(of: flow, because: cause, &turn) { return }
         guard let path, path.permitsDialling else { return dial(because: cause, &turn) }
-        // A line that was cut in the middle is dialled anew at once: the keepalives of a server's agents lie at
-        // different times, and so do these dials. One that keeps falling silent waits.
+        // A line that was cut in the middle is dialled again at once: the agents of one server send their keepalives
+        // at different times, so they dial at different times. A line that keeps falling silent waits.
         if wasStable || cause == .unverified { return dial(because: cause, &turn) }
         wait(for: .backOff, because: cause, &turn)
     }
