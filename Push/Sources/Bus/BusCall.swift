@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CDialtoneBus
+package import DialtonePlatform
+
+/// A call of a method of ours. It is answered once, now or later; one that nobody holds any more without having
+/// answered it is answered with an error.
+@AgentQueue
+package final class BusCall {
+    /// The unique name of who calls. The bus writes that; nobody can write it for another.
+    package nonisolated let sender: String
+    /// The arguments; their types are those of the method's declaration.
+    package nonisolated let arguments: [BusValue]
+    /// The types of the answer's values.
+    private let results: String
+    /// sd-bus's own, a reference; `nil` once it is answered.
+    private var message: OpaquePointer?
+    private weak var connection: BusConnection?
+    private let generation: Int
+
+    init(
+        _ message: OpaquePointer, from sender: String, _ arguments: [BusValue], results: String,
+        on connection: BusConnection
+    ) {
+        self.sender = sender
+        self.arguments = arguments
+        self.results = results
+        self.message = sd_bus_message_ref(message)
+        self.connection = connection
+        generation = connection.generation
+    }
+
+    isolated deinit {
+        if message != nil { fail(BusFailure.Name.failed, "nobody answered this call") }
+    }
+
+    /// Answers with values, whose types are those of the method's declaration. A caller that did not ask for an answer
+    /// gets none, nor does one on a bus that went.
+    package func reply(_ values: [BusValue] = []) {
+        // What the caller sent has no part in it: both are the program's own.
+        assert(values.map(\.signature).joined() == results, "an answer of other types than were declared")
+        send { call in
+            var reply: OpaquePointer?
+            guard sd_bus_message_new_method_return(call, &reply) >= 0, let reply else { return nil }
+            let writer = BusArguments(reply)
+            for value in values { writer.value(value) }
+            if !writer.isBroken { return reply }
+            sd_bus_message_unref(reply)
+            return BusCall.error(BusFailure.Name.failed, "the answer could not be written", to: call)
+        }
+    }
+
+    /// Answers with an error.
+    ///
+    /// - Parameter name: one of ``BusFailure/Name``, or another name with two elements at least.
+    package func fail(_ name: String, _ text: String) {
+        send { BusCall.error(name, text, to: $0) }
+    }
+
+    private nonisolated static func error(_ name: String, _ text: String, to call: OpaquePointer) -> OpaquePointer? {
+        var reply: OpaquePointer?
+        return name.withCString { name in
+            text.withCString { text in
+                var error = sd_bus_error(name: name, message: text, _need_free: 0)
+                return sd_bus_message_new_method_error(call, &reply, &error) >= 0 ? reply : nil
+            }
+        }
+    }
+
+    private func send(_ make: (OpaquePointer) -> OpaquePointer?) {
+        guard let message else { return }
+        self.message = nil
+        defer { sd_bus_message_unref(message) }
+        // The names of callers begin anew with each bus: another one may have this caller's name there.
+        guard let connection, connection.generation == generation, sd_bus_message_get_expect_reply(message) > 0,
+            let reply = make(message)
+        else { return }
+        connection.send(reply)
+        sd_bus_message_unref(reply)
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DialtonePlatform
+internal import Glibc
+
+/// Where the app's registrations are kept: a file of the app's name that only its user can read, since it has the keys.
+struct RegistrationFile: Hashable, Sendable {
+    let directory: String
+    let name: String
+
+    /// The file of an app: in `$XDG_STATE_HOME/dialtone-push`, by default `~/.local/state/dialtone-push`.
+    ///
+    /// - Returns: `nil` where the environment names neither.
+    init?(app: String, environment: [String: String]) {
+        // A relative path is to be ignored (XDG Base Directory Specification).
+        if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") {
+            directory = "\(state)/dialtone-push"
+        } else if let home = environment["HOME"], home.hasPrefix("/") {
+            directory = "\(home)/.local/state/dialtone-push"
+        } else {
+            return nil
+        }
+        name = app
+    }
+
+    var path: String { "\(directory)/\(name)" }
+
+    /// What the file says; `nil` where there is none.
+    func read() -> [UInt8]? { FileContent.bytes(of: path, limit: Registrations.mostBytes + 1) }
+
+    /// Puts `bytes` in its place: after a crash, the file has them or what was there before.
+    func write(_ bytes: [UInt8]) throws(SystemError) {
+        try makeDirectories()
+        let scratch = "\(path).new"
+        // One that is left over from a crash may have other permissions.
+        unlink(scratch)
+        let number = try retryingInterrupts("making \(scratch)") {
+            open(scratch, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        }
+        let file = OwnedDescriptor(number)
+        let count = try retryingInterrupts("writing \(scratch)") { Glibc.write(number, bytes, bytes.count) }
+        guard count == bytes.count else { throw SystemError("writing \(scratch)", code: ENOSPC) }
+        // The distributor is about to keep the other half: keys that are lost with the power would make its pushes
+        // unreadable.
+        try retryingInterrupts("writing \(scratch)") { fsync(number) }
+        file.close()
+        try retryingInterrupts("renaming \(scratch)") { rename(scratch, path) }
+    }
+
+    private func makeDirectories() throws(SystemError) {
+        var path = ""
+        for element in directory.split(separator: "/") {
+            path += "/\(element)"
+            if mkdir(path, 0o700) != 0, errno != EEXIST { throw .last("making \(path)") }
+        }
+    }
+}

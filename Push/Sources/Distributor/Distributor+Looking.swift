@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DequeModule
+
+/// What is seen from outside: when to come back, and what waits.
+extension Distributor {
+    func nextDeadline(_ now: Moment) -> Duration? {
+        var deadlines = serverDeadlines(now) + attempts.values.map(\.until)
+        if let suspending { deadlines.append(suspending) }
+        if let storeFailure, ledger.hasChanges { deadlines.append(storeFailure.retry) }
+        for message in ledger.messages.values where !isBeingDelivered(message) {
+            deadlines.append(now.uptime + message.expires.since(now.wall))
+        }
+        let load = CallLoad(attempts)
+        for (number, waiting) in work {
+            deadlines += waiting.calls.map(\.until)
+            guard let registration = ledger.registrations[number] else { continue }
+            if !waiting.queue.isEmpty, reasonToWait(registration, waiting, load) == nil {
+                deadlines.append(waiting.retry)
+            }
+            if waiting.isTelling, waiting.telling == nil, load.hasRoom(for: registration.request.app, limits) {
+                deadlines.append(waiting.tellRetry)
+            }
+        }
+        return deadlines.min()
+    }
+
+    /// Why nothing is delivered for a registration, other than that its time has not come; `nil` for no reason.
+    private func reasonToWait(
+        _ registration: Registration, _ waiting: Work, _ load: CallLoad
+    ) -> RegistrationOverview.WaitReason? {
+        if waiting.delivering != nil { return .delivering }
+        if registration.kind == .voip { return nil }
+        if suspending != nil { return .suspending }
+        if !mayPass(waiting) { return .gated(leastUrgency) }
+        return load.hasRoom(for: registration.request.app, limits) ? nil : .busy
+    }
+
+    /// Everything that is registered, by its number, and what waits for it.
+    package var overview: [RegistrationOverview] {
+        let load = CallLoad(attempts)
+        return ledger.registrations.values.sorted { $0.number < $1.number }.map { registration in
+            let waiting = work[registration.number] ?? Work()
+            var reason: RegistrationOverview.WaitReason?
+            if !waiting.queue.isEmpty {
+                reason = reasonToWait(registration, waiting, load) ?? .retry(at: waiting.retry)
+            }
+            return RegistrationOverview(
+                registration: registration, waiting: waiting.queue.count,
+                bytes: waiting.queue.reduce(0) { $0 + (ledger.messages[$1]?.body.count ?? 0) }, reason: reason)
+        }
+    }
+}
+
+/// One registration, for a person who looks.
+package struct RegistrationOverview: Hashable, Sendable {
+    /// The registration.
+    package var registration: Registration
+    /// How many messages wait for the app, the one that is being delivered included.
+    package var waiting: Int
+    /// Their bytes.
+    package var bytes: Int
+    /// Why the first of them waits; `nil` where none does.
+    package var reason: WaitReason?
+
+    /// Why a message waits.
+    package enum WaitReason: Hashable, Sendable {
+        /// The app was called and has not answered.
+        case delivering
+        /// The app failed to take it, or could not be started, and is called again at that time of the uptime clock.
+        case retry(at: Duration)
+        /// The battery or the network lets only messages through that are at least so urgent.
+        case gated(Urgency)
+        /// The machine is about to sleep.
+        case suspending
+        /// So many calls are under way that this one waits for one of them.
+        case busy
+    }
+}

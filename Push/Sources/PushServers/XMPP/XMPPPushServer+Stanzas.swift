@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DialtoneDistributor
+internal import DialtonePlatform
+
+extension XMPPPushServer {
+    /// What comes in a session.
+    mutating func handle(_ element: XMLElement, at now: Duration, _ turn: inout PushServerTurn) {
+        switch (element.name, element.namespace) {
+        case ("iq", XMPP.client):
+            // Counted before it is handled: its answer is part of this turn, and so is the memory that has the count.
+            count()
+            readIQ(element, at: now, &turn)
+        case ("message", XMPP.client), ("presence", XMPP.client):
+            count()
+            ignored += 1
+        case (_, XMPP.management): manage(element, at: now, &turn)
+        default:
+            ignored += 1
+            trouble("the server sent <\(element.name)>, which is no stanza", &turn)
+        }
+    }
+
+    /// The server counts what it sends behind `enabled`.
+    private mutating func count() {
+        if phase != .enabling { memory.management?.handled &+= 1 }
+    }
+
+    // MARK: - XEP-0198
+
+    private mutating func manage(_ element: XMLElement, at now: Duration, _ turn: inout PushServerTurn) {
+        switch element.name {
+        case "enabled" where phase == .enabling: enabled(element, at: now, &turn)
+        case "failed" where phase == .enabling:
+            memory.management = nil
+            enabled(nil, at: now, &turn)
+        case "r" where phase != .enabling:
+            guard let management = memory.management else { return }
+            turn.output += "<a xmlns='\(XMPP.management)' h='\(management.handled)'/>".utf8
+        case "a" where phase != .enabling: acknowledged(element, at: now, &turn)
+        default: breach("<\(element.name)> of stream management has no place here", &turn)
+        }
+    }
+
+    private mutating func acknowledged(_ element: XMLElement, at now: Duration, _ turn: inout PushServerTurn) {
+        guard memory.management != nil else { return }
+        let isSaved = memory == saved
+        guard let count = element.attributes["h"].flatMap(UInt32.init),
+            memory.management?.acknowledge(count) == true
+        else { return breach("it acknowledges what it was not sent, or less than before", &turn) }
+        // That alone is not worth a transaction: what is kept for longer is acknowledged again by a resumption.
+        if isSaved { saved = memory }
+        // Nothing was said on this socket but the question.
+        if phase == .synchronizing { return sendAgain(at: now, &turn) }
+        guard let awaited = acknowledgementAwaited, Int32(bitPattern: count &- awaited) >= 0 else { return }
+        (acknowledgementAwaited, patience) = (nil, nil)
+    }
+
+    // MARK: - iq
+
+    private mutating func readIQ(_ iq: XMLElement, at now: Duration, _ turn: inout PushServerTurn) {
+        let (id, from) = (iq.attributes["id"] ?? "", iq.attributes["from"])
+        // The answer holds both, and may wait in memory.
+        guard (1...128).contains(id.asXML.utf8.count), (from ?? "").asXML.utf8.count <= XMPPAccount.longestJID else {
+            ignored += 1
+            return trouble("an iq without an id, or with a very long one, cannot be answered", &turn)
+        }
+        switch iq.attributes["type"] {
+        case "get", "set":
+            guard iq.children.count == 1, let content = iq.children.first else {
+                return send(XMPPStanza.error(.badRequest, id: id, to: from), &turn)
+            }
+            requested(content, iq.attributes["type"] == "set", id: id, from: from, &turn)
+        case "result", "error": answered(iq, id: id, at: now, &turn)
+        default: send(XMPPStanza.error(.badRequest, id: id, to: from), &turn)
+        }
+    }
+
+    private mutating func requested(
+        _ content: XMLElement, _ isSet: Bool, id: String, from: String?, _ turn: inout PushServerTurn
+    ) {
+        switch (content.name, content.namespace) {
+        case ("push", XMPP.push) where isSet: pushed(content, id: id, from: from, &turn)
+        case ("ping", XMPP.ping) where !isSet: send(XMPPStanza.iq("result", id: id, to: from), &turn)
+        case ("query", XMPP.discoInfo) where !isSet && content.attributes["node"] == nil:
+            let features = [XMPP.discoInfo, XMPP.ping, XMPP.push].map { "<feature var='\($0)'/>" }.joined()
+            let identity = "<identity category='client' type='bot' name='Dialtone'/>"
+            send(
+                XMPPStanza.iq(
+                    "result", id: id, to: from, "<query xmlns='\(XMPP.discoInfo)'>\(identity)\(features)</query>"),
+                &turn)
+        default:
+            ignored += 1
+            send(XMPPStanza.error(.serviceUnavailable, id: id, to: from), &turn)
+        }
+    }
+
+    // MARK: - Pushes
+
+    private mutating func pushed(
+        _ push: XMLElement, id: String, from: String?, _ turn: inout PushServerTurn
+    ) {
+        func refuse(_ refusal: XMPPStanza.Refusal) { send(XMPPStanza.error(refusal, id: id, to: from), &turn) }
+        guard let from, from == service else {
+            trouble("a push of \(from ?? "nobody") was refused: the push service is \(service ?? "not known")", &turn)
+            return refuse(.forbidden)
+        }
+        guard push.attributes["application"] == Self.application,
+            let registration = push.attributes["instance"].flatMap(Self.registration(of:)),
+            memory.registrations.contains(registration)
+        else { return refuse(.itemNotFound) }
+        let text = String(decoding: push.text.utf8.filter { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }, as: UTF8.self)
+        guard let body = Base64.bytes(of: text), (1...4096).contains(body.count),
+            let message = Self.message(id, registration, body)
+        else { return refuse(.badRequest) }
+        // It came before, and one answer is enough.
+        if memory.pending.contains(where: { $0.message == message }) { return }
+        memory.pending.removeAll { Self.id(of: $0.message) == id }
+        guard memory.pending.count < XMPPMemory.mostPending else { return refuse(.resourceConstraint) }
+        memory.pending.append(XMPPMemory.Pending(message: message, registration: registration))
+        turn.arrived.append(
+            ArrivedMessage(id: message, registration: registration, body: body, urgency: .normal, expires: nil))
+    }
+
+    mutating func settled(_ message: ServerMessageID, _ outcome: MessageOutcome, _ turn: inout PushServerTurn) {
+        guard let place = memory.pending.firstIndex(where: { $0.message == message }) else { return }
+        let pending = memory.pending.remove(at: place)
+        let id = Self.id(of: message)
+        let refusal: XMPPStanza.Refusal? =
+            switch outcome {
+            case .taken: nil
+            // By that the service tells the sender that the endpoint is gone; a message alone is not.
+            case .givenUp: memory.registrations.contains(pending.registration) ? .notAcceptable : .itemNotFound
+            case .notNow: .recipientUnavailable
+            }
+        send(
+            refusal.map { XMPPStanza.error($0, id: id, to: service) } ?? XMPPStanza.iq("result", id: id, to: service),
+            &turn)
+    }
+
+    /// The iq's id, a space, and 16 digits.
+    static func message(_ id: String, _ registration: RegistrationID, _ body: [UInt8]) -> ServerMessageID? {
+        // FNV-1a (draft-eastlake-fnv). It tells apart what a server numbers alike, and is no protection: the server
+        // could send any message.
+        let hash = (Array(registration.text.utf8) + body).reduce(0xCBF2_9CE4_8422_2325 as UInt64) { hash, byte in
+            (hash ^ UInt64(byte)) &* 0x100_0000_01B3
+        }
+        let digits = String(hash, radix: 16)
+        return ServerMessageID("\(id) \(String(repeating: "0", count: 16 - digits.count))\(digits)")
+    }
+
+    private static func id(of message: ServerMessageID) -> String { String(message.text.dropLast(17)) }
+}

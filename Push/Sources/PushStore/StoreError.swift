@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CDialtoneSQLite
+
+/// Why something of the store could not be done.
+package struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What was tried, in the gerund: "saving to /home/ann/.local/state/dialtone/push.db".
+    package let operation: String
+    /// SQLite's extended result code; `SQLITE_OK` where it is none of SQLite's.
+    package let code: CInt
+    /// What came back.
+    package let text: String
+
+    /// Whether the file is no database, or a damaged one.
+    package var isDamage: Bool { [SQLITE_CORRUPT, SQLITE_NOTADB].contains(code & 0xFF) }
+
+    /// Whether another process has the file.
+    package var isBusy: Bool { [SQLITE_BUSY, SQLITE_LOCKED].contains(code & 0xFF) }
+
+    /// What was tried and what came back, for the end of a sentence.
+    package var description: String { "\(operation): \(text)" }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import DialtoneClient
+internal import DialtonePlatform
+internal import DialtonePresentation
+internal import DialtonePushAPI
+internal import DialtoneVarlink
+internal import Glibc
+
+struct Push: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "See and manage the pushes that apps get through this machine.",
+        discussion: """
+            Talks to the session agent, dialtone-session, on $XDG_RUNTIME_DIR/dialtone/session.sock or the socket that \
+            $DIALTONE_SESSION_SOCKET names. A registration is named by its number, or by the name of an app that has \
+            one alone.
+            """,
+        subcommands: [PushStatus.self, PushList.self, PushTest.self, PushRemove.self, PushUse.self],
+        defaultSubcommand: PushStatus.self)
+
+    /// The session agent.
+    static func agent() throws -> DialtoneClient {
+        guard let path = SessionSocket.path({ Output.environment[$0] }) else {
+            throw ValidationError("there is no $XDG_RUNTIME_DIR: name the socket in $\(SessionSocket.variable)")
+        }
+        return DialtoneClient(path: path)
+    }
+}
+
+struct PushStatus: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status", abstract: "Show the push server, when the last message came, and what waits.")
+
+    @Flag(help: "Write one JSON object.")
+    var json = false
+
+    @OptionGroup
+    var color: ColorOption
+
+    func run() async throws {
+        let status = try await Push.agent().call(PushAPI.Status.self, VarlinkEmpty())
+        if json { return Output.write(json: status) }
+        Output.write(PushScreen.status(status, now: .now(), Output.style))
+    }
+}
+
+struct PushList: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "List the apps that registered, with what waits for them and why.")
+
+    @Flag(help: "Write one JSON object a line, a registration each.")
+    var json = false
+
+    @OptionGroup
+    var color: ColorOption
+
+    func run() async throws {
+        let registrations = try await Push.agent().call(PushAPI.List.self, VarlinkEmpty()).registrations
+        if json {
+            for registration in registrations { Output.write(json: registration) }
+        } else {
+            Output.write(PushScreen.list(registrations, now: .now(), Output.style))
+        }
+    }
+}
+
+struct PushTest: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "test", abstract: "Deliver a message to an app, to see that it is started and answers.",
+        discussion: """
+            The message is not encrypted, so an app that expects encryption discards it. The exit status is 1 unless \
+            the app took it.
+            """)
+
+    @Argument(help: "A registration's number, or the app's name.")
+    var registration: String
+
+    func run() async throws {
+        let reply = try await Push.agent().call(
+            PushAPI.Test.self, .init(registration: registration), timeout: .seconds(90))
+        Output.write(PushScreen.test(reply, Output.style))
+        if reply.outcome != .taken { throw ExitCode(EXIT_FAILURE) }
+    }
+}
+
+struct PushRemove: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove", abstract: "End a registration, as the app could. The app is told.")
+
+    @Argument(help: "A registration's number, or the app's name.")
+    var registration: String
+
+    func run() async throws {
+        _ = try await Push.agent().call(PushAPI.Remove.self, .init(registration: registration))
+    }
+}

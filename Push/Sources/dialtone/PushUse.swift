@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import DialtoneClient
+internal import DialtonePlatform
+internal import DialtonePushAPI
+internal import DialtoneVarlink
+internal import Glibc
+
+struct PushUse: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "use", abstract: "Have pushes come through another server.",
+        discussion: """
+            SERVER is xmpp:user@example.com, wss://push.services.mozilla.com/ or https://ntfy.sh. It is written to \
+            session.toml, see session.toml(5), unless somebody else wrote that file. The password of an XMPP account \
+            is read from the standard input and kept in a file of its own, which only you can read. Apps that are \
+            registered get another endpoint.
+            """)
+
+    @Argument(help: "The server.")
+    var server: String
+
+    @Option(help: "XMPP: the address of the push service; by default the account's domain.")
+    var service: String?
+
+    @Option(help: "XMPP: where the account's server is, in place of what DNS says.")
+    var host: String?
+
+    @Option(help: "A file of certificates that are trusted in place of the system's authorities.", completion: .file())
+    var ca: String?
+
+    @Flag(help: "Read an access token of ntfy from the standard input.")
+    var token = false
+
+    /// The first line of a file that this command wrote and may write again.
+    private static let mark = "# Written by `dialtone push use`, which writes it anew."
+
+    func validate() throws {
+        for value in [server, service, host, ca].compactMap(\.self) where value.contains(where: \.isForbidden) {
+            throw ValidationError("\"\(value.printable)\" has a quote, a backslash or a control character")
+        }
+    }
+
+    func run() async throws {
+        guard
+            let directory = ConfigurationDirectory.standard(user: geteuid(), environment: { Output.environment[$0] })
+        else { throw ValidationError("there is neither $XDG_CONFIG_HOME nor $HOME") }
+        let file = "\(directory)/session.toml"
+        let earlier = FileContent.text(of: file)
+        if let earlier, !earlier.hasPrefix(Self.mark) {
+            Output.fail(
+                "\(file) was not written by this command: write server = \"\(server)\" into its [push] yourself")
+            throw ExitCode(EXIT_FAILURE)
+        }
+        try makeDirectory(directory)
+        var lines = [Self.mark, "[push]", "server = \"\(server)\""]
+        for (key, value) in [("service", service), ("host", host), ("ca", ca)] {
+            if let value { lines.append("\(key) = \"\(value)\"") }
+        }
+        if server.hasPrefix("xmpp:") || token {
+            let secret = "\(directory)/push-password"
+            try replace(secret, with: try readSecret())
+            lines.append("password_file = \"\(secret)\"")
+        }
+        try replace(file, with: lines.joined(separator: "\n") + "\n")
+        let agent = try Push.agent()
+        do throws(DialtoneError) {
+            _ = try await agent.call(PushAPI.Reload.self, VarlinkEmpty())
+        } catch {
+            if case .refused = error {
+                if let earlier { try replace(file, with: earlier) } else { unlink(file) }
+            }
+            throw error
+        }
+    }
+
+    private func makeDirectory(_ path: String) throws(SystemError) {
+        // Not those above it: a home without ~/.config has nobody's configuration yet, but a home it is.
+        if let slash = path.lastIndex(of: "/") { mkdir(String(path[..<slash]), 0o700) }
+        if mkdir(path, 0o700) != 0, errno != EEXIST { throw .last("making \(path)") }
+    }
+
+    /// Writes a file that only its user can read, as a whole or not at all.
+    private func replace(_ path: String, with text: String) throws(SystemError) {
+        let new = "\(path).new"
+        unlink(new)
+        let number = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard number >= 0 else { throw .last("making \(new)") }
+        let descriptor = OwnedDescriptor(number)
+        let bytes = Array(text.utf8)
+        guard write(descriptor.number, bytes, bytes.count) == bytes.count, fsync(descriptor.number) == 0,
+            rename(new, path) == 0
+        else { throw .last("writing \(path)") }
+    }
+
+    /// A line of the standard input, which a terminal does not show.
+    private func readSecret() throws -> String {
+        var settings = termios()
+        let isTerminal = tcgetattr(STDIN_FILENO, &settings) == 0
+        if isTerminal {
+            var silent = settings
+            silent.c_lflag &= ~tcflag_t(ECHO)
+            tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent)
+            Output.prompt(token ? "Access token: " : "Password of \(server.dropFirst("xmpp:".count)): ")
+        }
+        defer {
+            if isTerminal {
+                tcsetattr(STDIN_FILENO, TCSAFLUSH, &settings)
+                Output.prompt("\n")
+            }
+        }
+        guard let line = readLine(), !line.isEmpty else { throw ValidationError("the standard input has no password") }
+        return line
+    }
+}
+
+extension Character {
+    /// Whether a string of the file cannot hold it as it is.
+    fileprivate var isForbidden: Bool { self == "\"" || self == "\\" || unicodeScalars.contains { $0.value < 0x20 } }
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneExpectations
+import DialtonePlatform
+import DialtoneTestSupport
+import Foundation
+import Testing
+
+@testable import DialtoneBus
+
+private let name = "org.example.Server"
+
+/// What is called and served over a real bus.
+@Suite(.serialized) struct BusTests {
+    @Test(arguments: PrivateBus.kinds) func `each value crosses the bus and comes back`(
+        _ kind: PrivateBus.Kind
+    ) async throws {
+        let line = try await Line(kind)
+        try await line.serve([
+            .init("Echo", [.init("value", "v")], returns: [.init("value", "v")]) { $0.reply($0.arguments) }
+        ])
+        let values: [BusValue] = [
+            .string("ä€"), .string(""), .path("/a/b"), .boolean(true), .byte(255), .int32(.min), .uint32(.max),
+            .int64(.min), .uint64(.max), .double(0.5), .bytes([]), .bytes([0, 255]), .strings([]), .strings(["a", ""]),
+            .dictionary([:]), .dictionary(["a": .string("b"), "c": .dictionary(["d": .bytes([1])])]),
+            .structure([.int32(1), .structure([.string("x")])]), .variant(.variant(.byte(1))),
+            .array(of: "a{sv}", [.dictionary(["k": .boolean(false)])]),
+            .array(of: "(ss)", [.structure([.string("a"), .string("b")])]),
+        ]
+        for value in values {
+            expect(try await line.caller.call(name, "Echo", [.variant(value)]), is: .success([.variant(value)]))
+        }
+        for value in [BusValue.path("no path"), .other("h"), .dictionary(["a": .other("g")])] {
+            try expect(await line.caller.call(name, "Echo", [.variant(value)])) {
+                if case .failure(.refusedByBus(BusFailure.Name.invalidArguments, _)) = $0 { true } else { false }
+            }
+        }
+    }
+
+    @Test(arguments: PrivateBus.kinds) func `what is larger or deeper than anybody means is refused`(
+        _ kind: PrivateBus.Kind
+    ) async throws {
+        let line = try await Line(kind)
+        try await line.serve([.init("Take", [.init("value", "v")]) { $0.reply() }])
+        func deep(_ count: Int) -> BusValue { (1..<count).reduce(.byte(1)) { value, _ in .variant(value) } }
+        let values: [(BusValue, isTaken: Bool)] = [
+            (.bytes(.init(repeating: 0, count: 64 * 1024)), true),
+            (.bytes(.init(repeating: 0, count: 64 * 1024 + 1)), false),
+            (.string(String(repeating: "a", count: 64 * 1024 + 1)), false),
+            (.array(of: "y", []), true), (.array(of: "u", .init(repeating: .uint32(1), count: 4094)), true),
+            (.array(of: "u", .init(repeating: .uint32(1), count: 4095)), false), (deep(8), true), (deep(9), false),
+        ]
+        for (value, isTaken) in values {
+            let answer = try await line.caller.call(name, "Take", [.variant(value)])
+            if isTaken {
+                expect(answer, is: .success([]), "\(value.signature)")
+            } else {
+                expect(answer, "\(value.signature)") {
+                    if case .failure(.error(BusFailure.Name.invalidArguments, _)) = $0 { true } else { false }
+                }
+            }
+        }
+    }
+
+    @Test(arguments: PrivateBus.kinds) func `a call is answered later, with its sender's name`(
+        _ kind: PrivateBus.Kind
+    ) async throws {
+        let line = try await Line(kind)
+        let calls = Lock<[BusCall]>([])
+        try await line.serve([
+            .init("Later", [], returns: [.init("who", "s")]) { call in calls.withLock { $0.append(call) } }
+        ])
+        async let answer = line.caller.call(name, "Later")
+        try await eventually("it arrives") { calls.withLock { $0.count } == 1 }
+        await onQueue {
+            for call in calls.withLock({ $0 }) {
+                call.reply([.string(call.sender)])
+                call.fail(BusFailure.Name.failed, "a second answer is none")
+            }
+            calls.withLock { $0 = [] }
+        }
+        let sender = await onQueue { line.caller.connection?.uniqueName ?? "" }
+        #expect(sender.hasPrefix(":"), "\(sender)")
+        expect(try await answer, is: .success([.string(sender)]))
+        // One that is let go of.
+        async let none = line.caller.call(name, "Later")
+        try await eventually("it arrives") { calls.withLock { $0.count } == 1 }
+        await onQueue { calls.withLock { $0 = [] } }
+        expect(
+            try await none, is: .failure(.error(name: BusFailure.Name.failed, text: "nobody answered this call")))
+    }
+
+    @Test(arguments: PrivateBus.kinds) func `why there is no answer is told apart`(
+        _ kind: PrivateBus.Kind
+    ) async throws {
+        let line = try await Line(kind)
+        let calls = Lock<[BusCall]>([])
+        try await line.serve([
+            .init("Keep", []) { call in calls.withLock { $0.append(call) } },
+            .init("Fail", []) { $0.fail("org.example.Error.No", "no") },
+        ])
+        expect(
+            try await line.caller.call(name, "Fail"),
+            is: .failure(.error(name: "org.example.Error.No", text: "no")))
+        expect(try await line.caller.call(name, "Keep", limit: .milliseconds(50)), is: .failure(.timedOut))
+        try expect(await line.caller.call("org.example.Nobody", "Any", isStarting: true)) {
+            if case .failure(.unknownService) = $0 { true } else { false }
+        }
+        let started = Lock<Result<Void, BusFailure>?>(nil)
+        await onQueue {
+            line.caller.connection?.start("org.example.Nobody") { answer in started.withLock { $0 = answer } }
+        }
+        try await eventually("an answer to a start") { started.withLock { $0 != nil } }
+        expect(started.withLock { $0 }) {
+            if case .failure(.unknownService) = $0 { true } else { false }
+        }
+        async let left = line.caller.call(name, "Keep")
+        try await eventually("it arrives") { calls.withLock { $0.count } == 2 }
+        await line.server.leave()
+        expect(try await left, is: .failure(.serviceEnded))
+        await onQueue { calls.withLock { $0 = [] } }
+        line.bus.stop()
+        try await eventually("the loss is told") { line.caller.news == ["connected", "lost"] }
+        expect(try await line.caller.call(name, "Any"), is: .failure(.disconnected))
+    }
+
+    @Test(arguments: PrivateBus.kinds) func `a bus that is lost fails what waits and is served again`(
+        _ kind: PrivateBus.Kind
+    ) async throws {
+        let line = try await Line(kind)
+        let calls = Lock<[BusCall]>([])
+        try await line.serve([.init("Keep", []) { call in calls.withLock { $0.append(call) } }])
+        async let waits = line.caller.call(name, "Keep")
+        try await eventually("it arrives") { calls.withLock { $0.count } == 1 }
+        line.bus.stop()
+        expect(try await waits, is: .failure(.disconnected))
+        try await line.bus.start()
+        try await eventually("both are back") {
+            line.caller.news == ["connected", "lost", "connected"] && line.server.news == line.caller.news
+        }
+        // An answer to who asked on the bus before is nobody's.
+        await onQueue { for call in calls.withLock({ $0 }) { call.reply() } }
+        async let again = line.caller.call(name, "Keep")
+        try await eventually("it is served again") { calls.withLock { $0.count } == 2 }
+        await onQueue { calls.withLock { $0.last }?.reply() }
+        expect(try await again, is: .success([]))
+        await onQueue { calls.withLock { $0 = [] } }
+    }
+
+    @Test(arguments: PrivateBus.kinds) func `a name is waited for in line`(_ kind: PrivateBus.Kind) async throws {
+        let line = try await Line(kind)
+        let states = Lock<[BusConnection.NameState]>([])
+        try await line.serve([])
+        await onQueue { line.caller.connection?.own(name) { state in states.withLock { $0.append(state) } } }
+        try await eventually("it waits") { states.withLock { $0 } == [.waiting] }
+        await line.server.leave()
+        try await eventually("it is its turn") { states.withLock { $0 } == [.waiting, .owned] }
+        await onQueue {
+            line.caller.connection?.own("no name") { state in states.withLock { $0.append(state) } }
+        }
+        try await eventually("the bus refuses one that is none") {
+            if case .refused = states.withLock({ $0.last }) { true } else { false }
+        }
+    }
+
+    @Test(arguments: PrivateBus.kinds) func `who is behind a name is asked for and followed`(
+        _ kind: PrivateBus.Kind
+    ) async throws {
+        let line = try await Line(kind)
+        let seen = Lock<[String]>([])
+        @Sendable func note(_ text: String) { seen.withLock { $0.append(text) } }
+        await onQueue {
+            let caller = line.caller.connection
+            caller?.followOwner(of: name) { note($0 == nil ? "gone" : "there") }
+            caller?.owner(of: name) { note("owner \((try? $0.get()) ?? "none")") }
+        }
+        try await eventually("nobody owns it") { seen.withLock { $0 } == ["owner none"] }
+        try await line.serve([])
+        try await eventually("it is told") { seen.withLock { $0 } == ["owner none", "there"] }
+        let unique = await onQueue { line.server.connection?.uniqueName ?? "" }
+        await onQueue {
+            let caller = line.caller.connection
+            caller?.owner(of: name) { note("owner \((try? $0.get()) ?? "none")") }
+            caller?.hasOwner(name) { note("owned \((try? $0.get()) ?? false)") }
+            caller?.credentials(of: unique) {
+                let credentials = try? $0.get()
+                note("user \(credentials?.user ?? 0) process \(credentials?.process ?? 0)")
+            }
+            caller?.activatableNames { note("activatable \((try? $0.get()) ?? [])") }
+        }
+        try await eventually("all answers") { seen.withLock { $0.count } == 6 }
+        #expect(
+            Array(seen.withLock { $0 }[2..<5]) == [
+                "owner \(unique)", "owned true", "user \(geteuid()) process \(getpid())",
+            ])
+        await line.server.leave()
+        try await eventually("it is told") { seen.withLock { $0.last } == "gone" }
+    }
+
+    @Test func `only names that the bus takes are names`() {
+        let names = ["org.example.App", ":1.5", "org", "org.example.App'", "org..x", "", "org.1x"]
+        #expect(names.filter(BusConnection.isServiceName) == ["org.example.App", ":1.5"])
+    }
+}

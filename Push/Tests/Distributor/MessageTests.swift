@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneDistributor
+import Testing
+
+@Suite("Messages")
+struct MessageTests {
+    var world = Harness()
+
+    @Test mutating func `a message is saved, delivered, and acknowledged when the app took it`() {
+        let registration = world.registered()
+        world.arrive("1", registration)
+        #expect(world.store.messages.map(\.origin.id.text) == ["1"])
+        #expect(world.delivered == ["1"])
+        #expect(world.settled == [:])
+        #expect(world.effects.contains(.inhibitSleep(true)))
+        world.answerAll(.taken)
+        #expect(world.store.messages == [])
+        #expect(world.settled == ["1": .taken])
+        #expect(world.effects.contains(.inhibitSleep(false)))
+        #expect(world.distributor.deadline == nil)
+    }
+
+    @Test mutating func `a second copy is delivered once, and acknowledged again`() {
+        let registration = world.registered()
+        world.arrive("1", registration)
+        let first = world.effects
+        world.arrive("1", registration)
+        #expect(world.effects == [])
+        world.effects = first
+        world.answerAll(.taken)
+        world.restart()
+        world.arrive("1", registration)
+        #expect(world.delivered == [])
+        #expect(world.settled == ["1": .taken])
+    }
+
+    @Test mutating func `messages come one at a time, in their order, also after a restart`() {
+        let registration = world.registered()
+        for number in 1...3 { world.arrive("\(number)", registration) }
+        world.restart()
+        var order: [String] = []
+        for _ in 1...3 {
+            order += world.delivered
+            world.answerAll(.taken)
+        }
+        #expect(order == ["1", "2", "3"])
+    }
+
+    @Test(arguments: [0, 1, 4096, 4097])
+    func `a body has one to 4096 bytes`(size: Int) {
+        var world = world
+        let registration = world.registered()
+        world.arrive("1", registration, size: size)
+        let isAllowed = (1...4096).contains(size)
+        #expect(world.delivered == (isAllowed ? ["1"] : []))
+        #expect((world.settled["1"] != nil) == !isAllowed, "\(world.settled)")
+    }
+
+    @Test mutating func `a message that fails five times is set aside aloud, and the next goes on`() {
+        let registration = world.registered()
+        world.arrive("1", registration)
+        let first = world.effects
+        world.arrive("2", registration)
+        world.effects = first
+        for failures in 0..<5 {
+            if failures > 0 { world.passToCall() }
+            #expect(world.delivered == ["1"], "after \(failures)")
+            world.answerAll(failures.isMultiple(of: 2) ? .refused("no") : .unanswered)
+            #expect(world.settled.isEmpty == (failures < 4), "after \(failures)")
+        }
+        #expect(world.delivered == ["2"])
+        #expect(world.settled["1"]?.isGivenUp == true, "\(world.settled)")
+        #expect(world.reports.contains { if case .givenUp(_, "1", .poisoned(5, "no")) = $0 { true } else { false } })
+    }
+
+    @Test mutating func `an app that cannot be started does not count, until the message expires`() {
+        let registration = world.registered()
+        world.arrive("1", registration, expires: .seconds(7200))
+        var tries = 0
+        while world.delivered == ["1"], tries < 100 {
+            tries += 1
+            world.answerAll(.notStarted("no program"))
+            world.passToCall()
+        }
+        #expect(tries == 7)
+        #expect(world.store.messages == [])
+        #expect(world.store.settled.last?.givenUp?.contains("time was over") == true, "\(world.store.settled)")
+    }
+
+    @Test mutating func `an app that appears has at once what waited for its start`() {
+        let registration = world.registered()
+        world.arrive("1", registration)
+        world.answerAll(.notStarted("no program"))
+        #expect(world.delivered == [])
+        world.take(.appAppeared(Harness.app.name))
+        #expect(world.delivered == ["1"])
+    }
+
+    @Test mutating func `an app that is not installed loses its registration after a day, and not before`() {
+        let registration = world.registered()
+        world.pass(.seconds(3600))
+        let start = world.uptime
+        var tries = 0
+        while world.distributor.overview.count == 1, tries < 200 {
+            tries += 1
+            if world.delivered.isEmpty { world.arrive("\(tries)", registration) }
+            world.answerAll(.unknown)
+            if world.distributor.overview.count == 1 { world.passToCall() }
+        }
+        let hours = (world.uptime - start) / .seconds(3600)
+        #expect((24...26).contains(hours), "\(hours)")
+        #expect(tries > 12, "\(tries)")
+        #expect(world.store.endings.map(\.id) == [registration.id])
+    }
+
+    @Test mutating func `while the bus is new nobody is taken for uninstalled`() {
+        let registration = world.registered()
+        world.arrive("1", registration)
+        world.answerAll(.unknown)
+        #expect(world.only.unknownSince == nil)
+    }
+
+    @Test mutating func `what no app has room for stays with the server`() {
+        var limits = DistributorLimits()
+        limits.messagesOfApp = 2
+        world = Harness(limits: limits)
+        let registration = world.registered()
+        for number in 1...2 { world.arrive("\(number)", registration) }
+        #expect(world.settled == [:])
+        world.arrive("3", registration)
+        #expect(world.settled["3"]?.isNotNow == true, "\(world.settled)")
+        #expect(world.reports.contains(.full(.init(registration))))
+        world.arrive("4", registration)
+        #expect(world.reports == [])
+    }
+
+    @Test(
+        arguments: [
+            (false, nil, false, false, Urgency.veryLow), (true, 80, false, false, .low),
+            (false, nil, true, false, .low),
+            (true, 80, true, false, .normal), (false, nil, false, true, .normal), (true, 20, false, false, .high),
+            (false, 20, false, false, .veryLow),
+        ] as [(Bool, Int?, Bool, Bool, Urgency)])
+    func `battery and network let through what is urgent enough`(
+        isOnBattery: Bool, level: Int?, isExpensive: Bool, isConstrained: Bool, least: Urgency
+    ) {
+        for urgency in Urgency.allCases {
+            for kind in PushKind.allCases {
+                var world = world
+                let registration = world.registered(Harness.request(kind: kind))
+                var conditions = PushConditions()
+                conditions.isOnBattery = isOnBattery
+                conditions.batteryLevel = level
+                conditions.isExpensive = isExpensive
+                conditions.isConstrained = isConstrained
+                world.take(.conditions(conditions))
+                world.arrive("1", registration, urgency: urgency)
+                let passes = kind == .voip || urgency >= least
+                #expect(world.delivered == (passes ? ["1"] : []), "\(urgency) \(kind)")
+                world.take(.conditions(PushConditions()))
+                #expect(world.delivered == (passes ? [] : ["1"]), "\(urgency) \(kind)")
+            }
+        }
+    }
+
+    @Test mutating func `an urgent message takes those before it along`() {
+        let registration = world.registered()
+        var conditions = PushConditions()
+        conditions.isOnBattery = true
+        conditions.batteryLevel = 5
+        world.take(.conditions(conditions))
+        world.arrive("1", registration, urgency: .low)
+        #expect(world.delivered == [])
+        world.arrive("2", registration, urgency: .high)
+        #expect(world.delivered == ["1"])
+    }
+
+    @Test mutating func `three missed calls demote, and the user is told`() {
+        let registration = world.registered(Harness.request(kind: .voip))
+        for number in 1...3 {
+            world.arrive("\(number)", registration)
+            #expect(world.calls.map(\.timeout) == [.seconds(30)])
+            world.answerAll(.unanswered)
+            if number == 3 { break }
+            // What else becomes of the message counts no more.
+            while !world.store.messages.isEmpty {
+                world.passToCall()
+                world.answerAll(.refused("no"))
+            }
+            #expect(world.only.misses == number)
+        }
+        #expect(world.only.isDemoted)
+        #expect(world.only.kind == .standard)
+        #expect(world.reports.contains(.demoted(.init(registration), misses: 3)))
+        world.take(.register(Harness.request(kind: .voip), call: 3))
+        #expect(world.only.isDemoted, "registering again lifts nothing")
+    }
+
+    @Test(arguments: [31_536_000_000, -31_536_000_000] as [Int64])
+    func `a clock that is set neither loses nor freezes messages`(step: Int64) {
+        var world = world
+        let registration = world.registered()
+        world.arrive("1", registration, expires: .seconds(3600))
+        world.answerAll(.notStarted("no program"))
+        world.wall += step
+        world.take(.timePassed)
+        #expect(world.reports == [.clockSet(by: step)])
+        #expect(world.store.messages.count == 1)
+        world.pass(.seconds(7200))
+        #expect(world.store.messages == [])
+    }
+}
+
+extension MessageOutcome {
+    var isGivenUp: Bool { if case .givenUp = self { true } else { false } }
+    var isNotNow: Bool { if case .notNow = self { true } else { false } }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneDistributor
+import Testing
+
+@Suite("Registrations")
+struct RegistrationTests {
+    var world = Harness()
+
+    @Test mutating func `an app is answered when its server has registered it, and told its endpoint`() {
+        world.take(.register(Harness.request(vapid: "key"), call: 7))
+        #expect(world.answers == [])
+        let id = world.only.id
+        #expect(world.asked == [.register(id, vapid: "key")])
+        world.take(.reported(Harness.north, .registered(id, endpoint: "https://push.example/1", expires: nil)))
+        #expect(world.effects.contains(.answer(call: 7, .succeeded)))
+        #expect(world.calls.map(\.content) == [.newEndpoint("https://push.example/1")])
+        world.answerAll(.taken)
+        #expect(world.store.registrations.map(\.isTold) == [true])
+        #expect(world.distributor.deadline == nil)
+    }
+
+    @Test mutating func `a server that does not answer is NETWORK after ten seconds, and tried further`() {
+        world.take(.register(Harness.request(), call: 7))
+        #expect(world.pass(.seconds(9)) == [])
+        world.pass(.seconds(1))
+        #expect(world.answers.map(\.reason) == [.network])
+        world.pass(.seconds(120))
+        #expect(world.asked == [.register(world.only.id, vapid: nil)])
+        world.take(.reported(Harness.north, .registered(world.only.id, endpoint: "https://a.example", expires: nil)))
+        #expect(world.calls.map(\.content) == [.newEndpoint("https://a.example")])
+        #expect(world.answers == [])
+    }
+
+    @Test mutating func `a known token has its endpoint at once, and another app's is another registration`() {
+        let first = world.registered()
+        world.take(.register(Harness.request(), call: 2))
+        #expect(world.answers == [.succeeded])
+        #expect(world.calls.map(\.content) == [.newEndpoint(first.endpoint ?? "")])
+        #expect(world.asked == [])
+        world.take(.register(Harness.request(app: AppIdentity(name: "org.example.Other", sandbox: nil)), call: 3))
+        #expect(world.answers == [])
+        #expect(world.distributor.overview.count == 2)
+    }
+
+    @Test mutating func `the same name in another sandbox ends nothing`() {
+        _ = world.registered()
+        world.take(.unregister(AppIdentity(name: Harness.app.name, sandbox: "flatpak:org.evil"), token: "token"))
+        #expect(world.effects == [])
+        #expect(world.distributor.overview.count == 1)
+    }
+
+    @Test mutating func `another key is another endpoint, and the old one is ended`() {
+        let old = world.registered()
+        world.take(.register(Harness.request(vapid: "new"), call: 2))
+        let new = world.only
+        #expect(new.id != old.id)
+        #expect(world.asked == [.register(new.id, vapid: "new"), .unregister(old.id, endpoint: old.endpoint)])
+    }
+
+    @Test(arguments: [
+        (Harness.request(""), "the token has 0 bytes"), (Harness.request(String(repeating: "x", count: 101)), "101"),
+        (Harness.request(app: AppIdentity(name: "", sandbox: nil)), "bus name"),
+        (Harness.request(vapid: String(repeating: "x", count: 129)), "VAPID"),
+    ])
+    func `a request out of bounds is refused`(request: RegistrationRequest, why: String) {
+        var world = world
+        world.take(.register(request, call: 2))
+        #expect(world.answers.map(\.reason) == [.internalError])
+        #expect("\(world.answers)".contains(why), "\(world.answers)")
+        #expect(world.distributor.overview == [])
+    }
+
+    @Test mutating func `an app has so many registrations, and not one more`() {
+        var limits = DistributorLimits()
+        limits.registrationsOfApp = 3
+        world = Harness(limits: limits)
+        for number in 1...4 { world.take(.register(Harness.request("\(number)"), call: UInt64(number))) }
+        #expect(world.answers.map(\.reason) == [.internalError])
+        #expect(world.distributor.overview.count == 3)
+    }
+
+    @Test mutating func `without a server the user has something to do`() {
+        world = Harness(server: nil)
+        world.take(.register(Harness.request(), call: 1))
+        #expect(world.answers.map(\.reason) == [.actionRequired])
+    }
+
+    @Test mutating func `an app that unregisters is told, and so is its server until it confirms`() {
+        let old = world.registered()
+        world.take(.unregister(Harness.app, token: "token"))
+        #expect(world.calls.map(\.content) == [.unregistered(isAsked: true)])
+        #expect(world.asked == [.unregister(old.id, endpoint: old.endpoint)])
+        world.restart()
+        #expect(world.asked == [.unregister(old.id, endpoint: old.endpoint)])
+        world.take(.reported(Harness.north, .unregistered(old.id)))
+        #expect(world.store.endings == [])
+    }
+
+    @Test mutating func `a server that lost its identity is asked for everything again, and apps are told`() {
+        let first = world.registered(Harness.request("1"))
+        let second = world.registered(Harness.request("2"))
+        world.take(.reported(Harness.north, .identityLost("another uaid")))
+        #expect(world.asked == [.register(first.id, vapid: nil), .register(second.id, vapid: nil)])
+        for id in [first.id, second.id] {
+            world.take(
+                .reported(Harness.north, .registered(id, endpoint: "https://n.example/\(id.text)", expires: nil)))
+            #expect(world.calls.map(\.content) == [.newEndpoint("https://n.example/\(id.text)")])
+        }
+    }
+
+    @Test mutating func `an endpoint is renewed before it expires, and not told where it stays the same`() {
+        world.take(.register(Harness.request(), call: 1))
+        let id = world.only.id
+        let expires = WallTime(milliseconds: world.wall + 86_400_000)
+        world.take(.reported(Harness.north, .registered(id, endpoint: "https://a.example", expires: expires)))
+        world.answerAll(.taken)
+        #expect(world.pass(.seconds(43_000)) == [])
+        // Half of its time is over. After a minute without an answer it would be asked again.
+        world.pass(.seconds(210))
+        #expect(world.asked == [.register(id, vapid: nil)])
+        world.take(.reported(Harness.north, .registered(id, endpoint: "https://a.example", expires: expires)))
+        #expect(world.calls == [])
+    }
+
+    @Test(arguments: ["", "ftp://x", "https://x y", "https://ä", "https://" + String(repeating: "x", count: 1000)])
+    func `an endpoint that is none is not handed on`(endpoint: String) {
+        var world = world
+        world.take(.register(Harness.request(), call: 1))
+        world.take(.reported(Harness.north, .registered(world.only.id, endpoint: endpoint, expires: nil)))
+        #expect(world.answers.map(\.reason) == [.internalError])
+        #expect(world.calls == [])
+    }
+
+    @Test mutating func `after a change of servers the old endpoint is heard for a day`() {
+        let old = world.registered()
+        world.take(.command(.use(Harness.south), call: 5))
+        #expect(world.effects.contains(.done(call: 5, .done)))
+        world.take(.reported(Harness.south, .loggedIn))
+        let new = world.only
+        #expect(world.asked == [.register(new.id, vapid: nil)])
+        world.arrive("late", old)
+        #expect(world.delivered == ["late"])
+        world.answerAll(.taken)
+        #expect(world.distributor.servers == [Harness.north, Harness.south])
+        world.take(.reported(Harness.south, .registered(new.id, endpoint: "https://s.example", expires: nil)))
+        world.answerAll(.taken)
+        world.pass(.seconds(86_400))
+        #expect(world.asked == [.unregister(old.id, endpoint: old.endpoint)])
+        world.take(.reported(Harness.north, .unregistered(old.id)))
+        #expect(world.distributor.servers == [Harness.south])
+    }
+
+    @Test mutating func `what a server registers that nobody asked for is ended`() {
+        let stranger = RegistrationID(String(repeating: "f", count: 32))!
+        world.take(.reported(Harness.north, .registered(stranger, endpoint: "https://x.example", expires: nil)))
+        #expect(world.asked == [.unregister(stranger, endpoint: "https://x.example")])
+    }
+
+    @Test mutating func `a server has few requests at a time`() {
+        for number in 0..<40 { world.take(.register(Harness.request("\(number)"), call: UInt64(number))) }
+        world.take(.reported(Harness.north, .loggedIn))
+        #expect(world.asked.count == 16)
+    }
+}
+
+extension RegistrationAnswer {
+    /// Why it failed; `nil` where it did not.
+    var reason: RegistrationFailure? { if case .failed(let reason, _) = self { reason } else { nil } }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneDistributor
+import Testing
+
+@Suite("A store that fails")
+struct SavingTests {
+    var world = Harness()
+
+    @Test mutating func `a message that cannot be saved is neither delivered nor acknowledged, and stays upstream`() {
+        let registration = world.registered()
+        world.storeFails = true
+        world.arrive("1", registration)
+        #expect(world.delivered == [])
+        #expect(world.settled["1"]?.isNotNow == true, "\(world.settled)")
+        #expect(world.reports == [.storeFailed("the disk is full")])
+        world.arrive("2", registration)
+        #expect(world.settled["2"]?.isNotNow == true, "\(world.settled)")
+        #expect(world.reports == [])
+        world.storeFails = false
+        world.pass(.seconds(5))
+        world.arrive("1", registration)
+        #expect(world.delivered == ["1"])
+        #expect(!world.effects.contains(.report(.storeFailed("the disk is full"))))
+    }
+
+    @Test mutating func `what an app took while nothing can be saved is acknowledged later`() {
+        let registration = world.registered()
+        world.arrive("1", registration)
+        world.storeFails = true
+        world.answerAll(.taken)
+        #expect(world.settled == [:])
+        world.pass(.seconds(60))
+        #expect(world.settled == [:])
+        #expect(world.reports == [])
+        world.storeFails = false
+        world.pass(.seconds(300))
+        #expect(world.settled == ["1": .taken])
+        #expect(world.reports.filter { $0 == .storeWorks }.count == 1)
+        #expect(world.distributor.deadline == nil)
+    }
+
+    @Test mutating func `a registration that cannot be saved is refused, and there is none`() {
+        world.storeFails = true
+        world.take(.register(Harness.request(), call: 9))
+        #expect(world.answers.map(\.reason) == [.internalError])
+        #expect(world.asked == [])
+        #expect(world.distributor.overview == [])
+        world.take(.register(Harness.request(), call: 10))
+        #expect(world.answers.map(\.reason) == [.internalError])
+    }
+
+    @Test mutating func `what a server remembers is not saved without the messages that it counts`() {
+        let registration = world.registered()
+        let message = ArrivedMessage(
+            id: ServerMessageID("1")!, registration: registration.id, body: [1], urgency: .normal, expires: nil)
+        world.storeFails = true
+        world.take(.arrived(Harness.north, [message], memory: [1]))
+        world.take(.arrived(Harness.north, [], memory: [2]))
+        world.storeFails = false
+        world.pass(.seconds(300))
+        #expect(world.store.memories == [Harness.north: [2]])
+    }
+
+    @Test mutating func `a process that ends before it could acknowledge does so after the next login`() {
+        let registration = world.registered()
+        world.arrive("1", registration)
+        world.answerAll(.taken)
+        world.restart()
+        #expect(world.settled == ["1": .taken])
+        world.take(.reported(Harness.north, .loggedIn))
+        #expect(world.settled == [:])
+    }
+
+    @Test mutating func `what was asked before the machine slept has its time afterwards`() {
+        let registration = world.registered()
+        world.arrive("1", registration)
+        let call = world.calls[0]
+        world.take(.suspending)
+        world.uptime += .seconds(36_000)
+        world.wall += 36_000_000
+        world.take(.resumed)
+        #expect(world.reports == [])
+        world.take(.answered(attempt: call.attempt, .taken))
+        #expect(world.settled == ["1": .taken])
+    }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneDistributor
+import DialtoneExpectations
+import DialtonePlatform
+import DialtoneTestSupport
+import Foundation
+import Testing
+
+@testable import DialtoneSession
+
+/// Which sandbox an app is in, and what it may register there.
+@Suite struct SandboxTests {
+    private static let information = """
+        [Application]
+        name=org.example.App
+        runtime=runtime/org.kde.Platform/x86_64/6.8
+
+        [Instance]
+        name=not this one
+
+        [Session Bus Policy]
+        org.example.Helper.*=own
+        org.mpris.MediaPlayer2.app=own
+        org.freedesktop.Notifications=talk
+        """
+
+    @Test func `Flatpak's file says which app it is and what it may own`() {
+        let sandbox = Sandbox.flatpak(Self.information)
+        #expect(
+            sandbox == .flatpak("org.example.App", owns: ["org.example.Helper.*", "org.mpris.MediaPlayer2.app"]))
+        #expect(sandbox?.name == "flatpak:org.example.App")
+        let names = [
+            "org.example.App", "org.example.App.Child", "org.example.Application", "org.example.Helper",
+            "org.example.Helper.x", "org.mpris.MediaPlayer2.app", "org.mpris.MediaPlayer2.app.x",
+            "org.freedesktop.Notifications",
+        ]
+        #expect(names.filter { sandbox?.mayOwn($0) == true } == [names[0], names[1], names[3], names[4], names[5]])
+        for text in [
+            "", "[Application]\nruntime=x\n", "name=org.example.App", "[Runtime]\nname=x", "[Application]\nname=",
+        ] {
+            #expect(Sandbox.flatpak(text) == nil, "\(text)")
+        }
+    }
+
+    @Test func `a snap is known by its label or its group`() {
+        #expect(Sandbox.snap(label: "snap.firefox.firefox (enforce)\n") == "firefox")
+        #expect(Sandbox.snap(label: "unconfined\n") == nil)
+        #expect(Sandbox.snap(label: "snap..x (enforce)") == nil)
+        #expect(Sandbox.snap(label: "snap.firefox (enforce)") == nil)
+        let path = "0::/user.slice/user-1000.slice/user@1000.service/app.slice"
+        #expect(Sandbox.snap(group: "1:name=systemd:/\n\(path)/snap.firefox.firefox-1b2c.scope\n") == "firefox")
+        #expect(Sandbox.snap(group: "\(path)/app-gnome-firefox.scope\n") == nil)
+    }
+
+    @Test func `a process that ended is not taken for one without a sandbox`() throws {
+        #expect(try Sandbox.of(UInt32(getpid())) == .none)
+        for number in [0, UInt32.max, 4_194_304] {
+            #expect(throws: Sandbox.Unseen.self, "\(number)") { try Sandbox.of(number) }
+        }
+    }
+
+    @Test(.enabled(if: hasConnector && geteuid() == 0, "only root can give an app another root directory"))
+    func `an app of a Flatpak registers its own names only`() async throws {
+        let desk = try await Desk(.daemon)
+        desk.bus.write(Self.information, to: "flatpak-info")
+        // What bubblewrap does for Flatpak, as far as it is looked at here.
+        let within = [
+            "/usr/bin/unshare", "--mount", "/bin/sh", "-ec",
+            """
+            mkdir \(desk.bus.file("root")); mount -t tmpfs tmpfs \(desk.bus.file("root")); cd \(desk.bus.file("root"))
+            for each in usr etc tmp proc dev; do mkdir $each; mount --rbind /$each $each; done
+            for each in bin lib lib64 sbin; do ln -s usr/$each $each; done
+            cp \(desk.bus.file("flatpak-info")) .flatpak-info
+            exec chroot . "$@"
+            """, "sh",
+        ]
+        try desk.begin(
+            "app.log", "own=org.example.App", "own=org.example.Other",
+            #"register2={"service": "org.example.App", "token": "t"}"#,
+            #"register2={"service": "org.example.Other", "token": "t"}"#, within: within)
+        try await eventually("two answers") { desk.lines("app.log").count == 4 }
+        #expect(
+            desk.lines("app.log").dropFirst(2) == [
+                #"["Distributor2.Register", {"success": "REGISTRATION_SUCCEEDED"}]"#,
+                #"["Distributor2.Register", {"reason": "UNAUTHORIZED", "success": "REGISTRATION_FAILED"}]"#,
+            ])
+        expect(
+            await desk.owner.requests.map(\.app),
+            is: [AppIdentity(name: "org.example.App", sandbox: "flatpak:org.example.App")])
+    }
+}

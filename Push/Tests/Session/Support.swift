@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneBus
+import DialtoneDistributor
+import DialtonePlatform
+import DialtoneTestSupport
+import Foundation
+
+@testable import DialtoneSession
+
+/// Whether apps in Python can run here; told aloud where not.
+let hasConnector: Bool = {
+    let isThere = Program.run("/usr/bin/python3", ["-c", "from gi.repository import Gio"]).status == 0
+    if !isThere { print("SKIPPED: tests with an app in Python, for which python3-gi is missing") }
+    return isThere
+}()
+
+/// The buses that the tests run under.
+let kinds = hasConnector ? PrivateBus.kinds : []
+
+/// The driver's place: notes what an ``AppBus`` tells.
+@AgentQueue
+final class Recorder: AppBusOwner {
+    var requests: [RegistrationRequest] = []
+    var unanswered: [@AgentQueue (RegistrationAnswer) -> Void] = []
+    var answer: RegistrationAnswer? = .succeeded
+    var registered: [String: [AppIdentity]] = [:]
+    var ended: [String] = []
+    var refusals: [String] = []
+    var comings: [String] = []
+    var busNews: [String] = []
+    var states: [BusConnection.NameState] = []
+
+    func registerAsked(
+        _ request: RegistrationRequest, answer: @escaping @AgentQueue (RegistrationAnswer) -> Void
+    ) {
+        requests.append(request)
+        registered[request.token, default: []].append(request.app)
+        if let given = self.answer { answer(given) } else { unanswered.append(answer) }
+    }
+
+    func apps(registeredAs token: String) -> [AppIdentity] { registered[token] ?? [] }
+
+    func unregisterAsked(_ app: AppIdentity, token: String) { ended.append("\(app.name) \(token)") }
+
+    func callerRefused(_ why: String) { refusals.append(why) }
+
+    func appAppeared(_ name: String) { comings.append("\(name) came") }
+
+    func appVanished(_ name: String) { comings.append("\(name) went") }
+
+    func busConnected() { busNews.append("connected") }
+
+    func busLost() { busNews.append("lost") }
+
+    func nameChanged(_ state: BusConnection.NameState) { states.append(state) }
+}
+
+/// A bus with our distributor on it, and apps.
+final class Desk: Sendable {
+    let bus: PrivateBus
+    let owner: Recorder
+    let apps: AppBus
+    private let processes = Lock<[Int32]>([])
+
+    init(_ kind: PrivateBus.Kind, services: [String: String] = [:]) async throws {
+        bus = try PrivateBus(kind)
+        for (name, command) in services {
+            let all = command.replacing("LOG", with: bus.file("\(name).log"))
+            bus.addService(name, "/usr/bin/env DBUS_SESSION_BUS_ADDRESS=\(bus.address) \(all)")
+        }
+        try await bus.start()
+        (owner, apps) = await Self.distributor(at: bus.address)
+        let owner = owner
+        try await eventually("the distributor owns its name") { owner.states == [.owned] }
+    }
+
+    @AgentQueue
+    private static func distributor(at address: String) -> (Recorder, AppBus) {
+        let owner = Recorder()
+        return (owner, AppBus(address: address, owner: owner))
+    }
+
+    deinit {
+        for process in processes.withLock({ $0 }) {
+            kill(process, SIGKILL)
+            _ = try? Spawn.exitStatus(of: process)
+        }
+    }
+
+    static let script = Bundle.module.path(forResource: "connector", ofType: "py") ?? ""
+
+    /// Begins an app, and returns its number.
+    @discardableResult
+    func begin(_ log: String, _ commands: String..., within: [String] = []) throws -> Int32 {
+        let command = within + ["/usr/bin/python3", Self.script, bus.file(log)] + commands
+        let process = try Spawn.start(
+            "starting an app", command[0], command,
+            environment: ["DBUS_SESSION_BUS_ADDRESS=\(bus.address)", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"],
+            descriptors: [(0, .file("/dev/null"))])
+        processes.withLock { $0.append(process) }
+        return process
+    }
+
+    /// Ends an app that was begun.
+    func end(_ process: Int32) {
+        processes.withLock { $0.removeAll { $0 == process } }
+        kill(process, SIGKILL)
+        _ = try? Spawn.exitStatus(of: process)
+    }
+
+    /// Runs an app to its end, and gives what it saw.
+    func run(_ commands: String...) -> [String] {
+        let log = "app.\(UUID().uuidString).log"
+        let result = Program.run(
+            "/usr/bin/python3", [Self.script, bus.file(log)] + commands,
+            environment: ["DBUS_SESSION_BUS_ADDRESS": bus.address])
+        return lines(log) + (result.status == 0 ? [] : ["status \(result.status): \(result.error)"])
+    }
+
+    /// Runs gdbus(1) on this bus.
+    func gdbus(_ arguments: String...) -> String {
+        let result = Program.run(
+            systemProgram("gdbus") ?? "gdbus", [arguments[0], "--address", bus.address] + arguments.dropFirst())
+        return result.output + result.error
+    }
+
+    /// Runs busctl(1) on this bus.
+    func busctl(_ arguments: String...) -> String {
+        let result = Program.run(systemProgram("busctl") ?? "busctl", ["--address=\(bus.address)"] + arguments)
+        return result.output + result.error
+    }
+
+    /// What an app has written.
+    func lines(_ log: String) -> [String] {
+        (FileContent.text(of: bus.file(log)) ?? "").split(separator: "\n").map(String.init)
+    }
+
+    /// Calls an app's connector.
+    func tell(
+        _ name: String, _ content: AppTelling.Content, _ version: ConnectorVersion = .v2,
+        timeout: Duration = .seconds(30)
+    ) async throws -> AppAnswer {
+        let answer = Lock<AppAnswer?>(nil)
+        let apps = apps
+        await onQueue {
+            apps.tell(
+                AppTelling(
+                    attempt: 1, app: AppIdentity(name: name, sandbox: nil), version: version, token: "t",
+                    content: content, timeout: timeout)
+            ) { given in answer.withLock { $0 = given } }
+        }
+        try await eventually("an answer of \(name)") { answer.withLock { $0 } != nil }
+        return answer.withLock { $0 } ?? .unknown
+    }
+}
