@@ -42,7 +42,8 @@ extension Distributor {
     private mutating func tellEndpoint(_ registration: Registration, _ load: inout CallLoad, _ now: Moment) {
         let number = registration.number
         guard let waiting = work[number], waiting.isTelling, waiting.telling == nil, waiting.tellRetry <= now.uptime,
-            let endpoint = registration.endpoint, load.take(registration.request.app, limits)
+            let endpoint = registration.endpoint, canSave(now) || ledger.isSaved(registration),
+            load.take(registration.request.app, limits)
         else { return }
         let attempt = call(
             registration, .newEndpoint(endpoint), .endpoint(endpoint, registration: number), timeout: limits.answer, now

@@ -18,7 +18,9 @@ extension Distributor {
             if !waiting.queue.isEmpty, reasonToWait(registration, waiting, load) == nil {
                 deadlines.append(waiting.retry)
             }
-            if waiting.isTelling, waiting.telling == nil, load.hasRoom(for: registration.request.app, limits) {
+            if waiting.isTelling, waiting.telling == nil, canSave(now) || ledger.isSaved(registration),
+                load.hasRoom(for: registration.request.app, limits)
+            {
                 deadlines.append(waiting.tellRetry)
             }
         }

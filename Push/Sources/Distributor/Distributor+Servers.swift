@@ -131,7 +131,7 @@ extension Distributor {
         }
     }
 
-    private mutating func identityLost(_ server: ServerName, _ why: String, _ now: Moment) {
+    mutating func identityLost(_ server: ServerName, _ why: String, _ now: Moment) {
         let lost = ledger.registrations.values.filter { $0.server == server }.sorted { $0.number < $1.number }
         for registration in lost { registerAnew(registration, at: now.uptime) }
         for ending in ledger.endings.values where ending.server == server { ledger.remove(ending) }
@@ -179,14 +179,14 @@ extension Distributor {
         let until = now.uptime + limits.serverAnswer
         for number in registering(at: server) where asked.count < limits.serverRequests {
             guard let registration = ledger.registrations[number], asked[registration.id] == nil,
-                let time = work[number]?.register, time <= now.uptime
+                let time = work[number]?.register, time <= now.uptime, canSave(now) || ledger.isSaved(registration)
             else { continue }
             asked[registration.id] = until
             effects.append(.server(server, .register(registration.id, vapid: registration.request.vapid)))
         }
         for ending in ledger.endings.values where asked.count < limits.serverRequests {
             guard ending.server == server, ending.due <= now.wall, asked[ending.id] == nil,
-                endingRetries[ending.key]?.due ?? .zero <= now.uptime
+                endingRetries[ending.key]?.due ?? .zero <= now.uptime, canSave(now) || ledger.isSaved(ending)
             else { continue }
             asked[ending.id] = until
             effects.append(.server(server, .unregister(ending.id, endpoint: ending.endpoint)))
@@ -202,11 +202,15 @@ extension Distributor {
             guard session.asked.count < limits.serverRequests else { continue }
             for (number, work) in work {
                 guard let time = work.register, let registration = ledger.registrations[number],
-                    registration.server == server, session.asked[registration.id] == nil
+                    registration.server == server, session.asked[registration.id] == nil,
+                    canSave(now) || ledger.isSaved(registration)
                 else { continue }
                 deadlines.append(time)
             }
-            for ending in ledger.endings.values where ending.server == server && session.asked[ending.id] == nil {
+            for ending in ledger.endings.values {
+                guard ending.server == server, session.asked[ending.id] == nil,
+                    canSave(now) || ledger.isSaved(ending)
+                else { continue }
                 deadlines.append(
                     max(now.uptime + ending.due.since(now.wall), endingRetries[ending.key]?.due ?? .zero))
             }

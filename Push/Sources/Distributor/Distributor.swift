@@ -42,6 +42,8 @@ package struct Distributor: Sendable {
     /// What is new in it.
     var newMessages: [Int64] = []
     var newRegistrations: [Int64] = []
+    /// What apps are told of endings that are not saved.
+    private var held: [DistributorEffect] = []
     var isSaving = false
     var storeFailure: StoreFailure?
 
@@ -87,6 +89,10 @@ package struct Distributor: Sendable {
         if canSave(now) {
             turn.changes = ledger.changes
             isSaving = !turn.changes.isEmpty
+            effects += held
+            held = []
+        } else {
+            holdBack()
         }
         turn.effects = effects
         if isSaving {
@@ -102,7 +108,12 @@ package struct Distributor: Sendable {
         case .register(let request, let call): register(request, call: call, now)
         case .unregister(let app, let token):
             if let registration = ledger.registration(of: app, token) { end(registration, .app, now) }
-        case .arrived(let server, let messages, let memory): receive(messages, memory: memory, from: server, now)
+        case .arrived(let server, let messages, let memory, let loss):
+            if let loss {
+                sessions[server]?.isLoggedIn = false
+                identityLost(server, loss, now)
+            }
+            receive(messages, memory: memory, from: server, now)
         case .reported(let server, let report): hear(report, from: server, now)
         case .answered(let number, let answer): answered(number, answer, now)
         case .appAppeared(let name): appAppeared(name)
@@ -129,6 +140,7 @@ package struct Distributor: Sendable {
         if storeFailure == nil { effects.append(.report(.storeFailed(why))) }
         storeFailure = StoreFailure(
             failures: failures, why: why, retry: now.uptime + limits.saveRetry.wait(after: failures))
+        holdBack()
         for number in newMessages { takeBack(message: number, why) }
         for number in newRegistrations { takeBack(registration: number, why) }
         updateInhibitor()
@@ -137,6 +149,41 @@ package struct Distributor: Sendable {
         effects = []
         deadline = nextDeadline(now)
         return turn
+    }
+
+    /// Takes out of the effects what others must not hear before it is saved: a process that ends meanwhile would go on
+    /// with an endpoint that its server has ended, or with another one than its app has.
+    private mutating func holdBack() {
+        var kept: [DistributorEffect] = []
+        for effect in effects {
+            switch effect {
+            case .tell(let call):
+                guard case .endpoint(_, let number) = attempts[call.attempt]?.purpose else {
+                    if case .unregistered = call.content { held.append(effect) } else { kept.append(effect) }
+                    continue
+                }
+                guard let registration = ledger.registrations[number], !ledger.isSaved(registration) else {
+                    kept.append(effect)
+                    continue
+                }
+                attempts[call.attempt] = nil
+                work[number]?.telling = nil
+            case .server(let server, .register(let id, _)):
+                guard let registration = ledger.registration(at: server, id), !ledger.isSaved(registration) else {
+                    kept.append(effect)
+                    continue
+                }
+                sessions[server]?.asked[id] = nil
+            case .server(let server, .unregister(let id, _)):
+                guard let ending = ledger.endings[.init(server: server, id: id)], !ledger.isSaved(ending) else {
+                    kept.append(effect)
+                    continue
+                }
+                sessions[server]?.asked[id] = nil
+            case .server, .answer, .inhibitSleep, .done, .report: kept.append(effect)
+            }
+        }
+        effects = kept
     }
 
     private mutating func takeBack(message number: Int64, _ why: String) {
@@ -163,11 +210,7 @@ package struct Distributor: Sendable {
 
     private mutating func takeBack(registration number: Int64, _ why: String) {
         guard let registration = ledger.registrations[number] else { return }
-        effects.removeAll {
-            if case .server(_, .register(registration.id, _)) = $0 { true } else { false }
-        }
         effects.removeAll { $0 == .report(.registered(.init(registration))) }
-        sessions[registration.server]?.asked[registration.id] = nil
         answerCalls(of: number, .failed(.internalError, "it cannot be saved: \(why)"))
         effects.append(.report(.registrationRefused(registration.request.app, .internalError, why)))
         work[number] = nil

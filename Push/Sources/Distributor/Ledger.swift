@@ -202,6 +202,10 @@ struct Ledger: Sendable {
 
     func isSaved(_ message: SettledMessage) -> Bool { message.number < unsaved.settledFrom }
 
+    func isSaved(_ registration: Registration) -> Bool { !unsaved.registrations.contains(registration.number) }
+
+    func isSaved(_ ending: Ending) -> Bool { !unsaved.endings.contains(ending.key) }
+
     // MARK: Endings
 
     mutating func put(_ ending: Ending) {

@@ -80,7 +80,8 @@ package enum PushServerReport: Hashable, Sendable {
     case registrationFailed(RegistrationID, RegistrationFailure, String)
     /// The server does not know the registration (any more), or confirms that it ended.
     case unregistered(RegistrationID)
-    /// The server knows nothing of what was registered: all is to be registered anew. Why, for a person.
+    /// The server knows nothing of what was registered: all is to be registered anew. Why, for a person. In one turn
+    /// with the ``PushServerTurn/memory`` that knows of it, and with `.loggedIn`.
     case identityLost(String)
     /// The server broke the protocol, or something else that a person who looks for a fault wants to know.
     case trouble(String)

@@ -7,7 +7,7 @@ extension PushWorld {
     mutating func perform(_ effect: DistributorEffect) {
         switch effect {
         case .server(let server, let input): serve(server.text, input)
-        case .tell(let call): call_(call)
+        case .tell(let call): callApp(call)
         case .answer(let call, _):
             if openCalls.remove(call) == nil { fail("call \(call) was answered twice, or never made") }
         case .inhibitSleep(let inhibits):
@@ -19,7 +19,7 @@ extension PushWorld {
 
     // MARK: Apps
 
-    private mutating func call_(_ call: AppTelling) {
+    private mutating func callApp(_ call: AppTelling) {
         let app = call.app.name
         guard let mood = moods[app] else { return fail("an app that is none was called: \(app)") }
         var id: String?
@@ -39,7 +39,7 @@ extension PushWorld {
         let delay = answer == .unanswered ? Int(call.timeout.components.seconds) : random.below(3)
         // The driver's word may be lost.
         if answer == .unanswered, random.chance(30) { return }
-        later(delay, .answer(process: process, attempt: call.attempt, answer, app: app, id: id))
+        later(delay, .answer(process: process, attempt: call.attempt, answer, id: id))
     }
 
     private mutating func noteDelivery(_ call: AppTelling, _ id: String) {
@@ -153,4 +153,6 @@ struct FakePushServer {
     /// What was handed over, or will be, and is not answered.
     var unanswered: [ArrivedMessage] = []
     var sent = 0
+    /// Its name for the client; the client knows a loss by another one than it remembers.
+    var identity: UInt8 = 0
 }

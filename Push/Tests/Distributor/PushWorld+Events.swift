@@ -12,10 +12,9 @@ extension PushWorld {
             later(random.below(4) == 0 ? 1 : random.below(4000), .send(server))
         case .redeliver(let server):
             if servers[server]?.isUp == true { handOver(server) }
-        case .answer(let process, let attempt, let answer, let app, let id):
+        case .answer(let process, let attempt, let answer, let id):
             guard process == self.process else { return }
-            // A VoIP message that is answered in time is taken, whatever becomes of us.
-            if answer == .taken, let id, moods[app] == .good { taken.insert(id) }
+            if answer == .taken, let id { taken.insert(id) }
             take(.answered(attempt: attempt, answer))
         case .report(let process, let server, let report):
             guard process == self.process, servers[server]?.isUp == true else { return }
@@ -34,10 +33,21 @@ extension PushWorld {
         if !isCalm, random.chance(15) {
             servers[server]?.endpoints = [:]
             servers[server]?.unanswered = []
-            take(.reported(name(server), .identityLost("another uaid")))
+            servers[server]?.identity &+= 1
+        }
+        let identity = servers[server]?.identity ?? 0
+        if store.memories[name(server)]?.first ?? 0 != identity {
+            let process = process
+            take(.arrived(name(server), [], memory: [identity], identityLost: "another uaid"))
+            if process != self.process { return }
         }
         take(.reported(name(server), .loggedIn))
         handOver(server)
+    }
+
+    /// What the server's value remembers: the identity, and something that changes.
+    private mutating func memory(_ server: String) -> [UInt8] {
+        [servers[server]?.identity ?? 0, UInt8(random.below(256))]
     }
 
     /// Hands over what was not answered, in some order, some of it twice.
@@ -48,7 +58,7 @@ extension PushWorld {
             messages.append(messages[0])
         }
         guard !messages.isEmpty else { return }
-        take(.arrived(name(server), messages, memory: random.chance(50) ? [UInt8(random.below(256))] : nil))
+        take(.arrived(name(server), messages, memory: random.chance(50) ? memory(server) : nil))
     }
 
     private mutating func send(_ server: String) {
@@ -66,7 +76,7 @@ extension PushWorld {
             expires: random.chance(50) ? WallTime(milliseconds: wall + Int64(random.below(7200)) * 1000) : nil)
         servers[server]?.unanswered.append(message)
         guard state.isUp else { return }
-        take(.arrived(name(server), [message], memory: random.chance(30) ? [1, 2, 3] : nil))
+        take(.arrived(name(server), [message], memory: random.chance(30) ? memory(server) : nil))
         // The same once more while the first waits.
         if random.chance(5) { take(.arrived(name(server), [message], memory: nil)) }
     }
@@ -143,7 +153,6 @@ extension PushWorld {
             servers[server]?.isUp = false
             later(600, .login(server))
         }
-        if report == .unregistered(target) { servers[server]?.endpoints[target] = nil }
         take(.reported(name(server), report))
     }
 

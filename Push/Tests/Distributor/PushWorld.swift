@@ -11,7 +11,7 @@ struct PushWorld {
         case login(String)
         case send(String)
         case redeliver(String)
-        case answer(process: Int, attempt: UInt64, AppAnswer, app: String, id: String?)
+        case answer(process: Int, attempt: UInt64, AppAnswer, id: String?)
         case report(process: Int, String, PushServerReport)
         case appActs
         case mischief
@@ -92,9 +92,10 @@ struct PushWorld {
         later(30, .mischief)
         advance(until: uptime + .seconds(3 * 86_400))
         calmDown()
+        guard faults.isEmpty else { return }
         // Beyond the longest back-off, and the life of each message.
         advance(until: uptime + .seconds(4 * 86_400))
-        check()
+        if faults.isEmpty { check() }
     }
 
     private mutating func advance(until end: Duration) {

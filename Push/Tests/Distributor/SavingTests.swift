@@ -84,4 +84,37 @@ struct SavingTests {
         world.take(.answered(attempt: call.attempt, .taken))
         #expect(world.settled == ["1": .taken])
     }
+
+    @Test mutating func `neither server nor app hears of an ending, or of another name, before it is saved`() {
+        let old = world.registered()
+        let other = world.registered(Harness.request("other"))
+        world.storeFails = true
+        world.take(.register(Harness.request(vapid: "new"), call: 2))
+        world.take(.unregister(Harness.app, token: "other"))
+        world.pass(.seconds(60))
+        #expect(world.asked == [])
+        #expect(world.calls == [])
+        world.storeFails = false
+        world.pass(.seconds(300))
+        let new = world.store.registrations[0]
+        #expect(world.calls.map(\.content) == [.unregistered(isAsked: true)])
+        #expect(world.asked.contains(.register(new.id, vapid: "new")), "\(world.asked)")
+        for ended in [old, other] {
+            #expect(world.asked.contains(.unregister(ended.id, endpoint: ended.endpoint)), "\(world.asked)")
+        }
+    }
+
+    @Test mutating func `a lost identity is saved with the memory that knows of it, or not at all`() {
+        let registration = world.registered()
+        world.storeFails = true
+        world.take(.arrived(Harness.north, [], memory: [2], identityLost: "another uaid"))
+        #expect(world.store.memories == [:])
+        #expect(world.store.registrations.map(\.endpoint) == [registration.endpoint])
+        world.storeFails = false
+        world.pass(.seconds(300))
+        #expect(world.store.memories == [Harness.north: [2]])
+        #expect(world.store.registrations.map(\.endpoint) == [nil])
+        world.take(.reported(Harness.north, .loggedIn))
+        #expect(world.asked == [.register(registration.id, vapid: nil)])
+    }
 }

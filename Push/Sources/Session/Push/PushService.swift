@@ -181,14 +181,17 @@ final class PushService {
     // MARK: - The server
 
     private func save(_ turn: PushServerTurn, from server: ServerName) -> Bool {
-        guard turn.memory != nil || !turn.arrived.isEmpty else { return true }
+        let loss = turn.reports.lazy.compactMap { if case .identityLost(let why) = $0 { why } else { nil } }.first
+        guard turn.memory != nil || !turn.arrived.isEmpty || loss != nil else { return true }
         counters.arrived += turn.arrived.count
-        guard take(.arrived(server, turn.arrived, memory: turn.memory)) else { return false }
+        guard take(.arrived(server, turn.arrived, memory: turn.memory, identityLost: loss)) else { return false }
         if let memory = turn.memory { memories[server] = memory }
         return true
     }
 
     private func hear(_ report: PushServerReport, from server: ServerName) {
+        // Heard with the turn that it came in.
+        if case .identityLost = report { return }
         if report == .loggedIn { refusal = nil }
         take(.reported(server, report))
     }
