@@ -38,6 +38,16 @@ extension Distributor {
         return load.hasRoom(for: registration.request.app, limits) ? nil : .busy
     }
 
+    /// The bus names of the apps for which messages wait.
+    package var awaitedApps: Set<String> {
+        Set(work.lazy.filter { !$0.value.queue.isEmpty }.compactMap { ledger.registrations[$0.key]?.request.app.name })
+    }
+
+    /// The apps that have a registration of this token.
+    package func apps(registeredAs token: String) -> [AppIdentity] {
+        ledger.registrations.values.lazy.map(\.request).filter { $0.token == token }.map(\.app)
+    }
+
     /// Everything that is registered, by its number, and what waits for it.
     package var overview: [RegistrationOverview] {
         let load = CallLoad(attempts)

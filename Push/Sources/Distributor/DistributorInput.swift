@@ -7,9 +7,10 @@ package enum DistributorInput: Hashable, Sendable {
     case register(RegistrationRequest, call: UInt64)
     /// An app called Unregister. It is answered at once by the driver: there is nothing that could fail for the app.
     case unregister(AppIdentity, token: String)
-    /// Messages came, the server's value has something to remember, and the server knows nothing of what was registered;
-    /// all from one turn of it. The loss is not reported once more: where the new memory were saved without it, a process
-    /// that ends in between would never hear of it. Nothing is asked of the server before its next `.loggedIn`.
+    /// Messages came, the server's value has something to remember, and the server knows nothing of what was
+    /// registered; all from one turn of it. The loss is not reported once more: where the new memory were saved without
+    /// it, a process that ends in between would never hear of it. Nothing is asked of the server before its next
+    /// `.loggedIn`.
     case arrived(ServerName, [ArrivedMessage], memory: [UInt8]?, identityLost: String? = nil)
     /// A server's value told something.
     case reported(ServerName, PushServerReport)

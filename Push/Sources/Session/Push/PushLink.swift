@@ -257,10 +257,11 @@ final class PushLink {
         quiet?.cancel()
         unsent = []
         switch place {
-        case .held(let socket), .parking(let socket): socket.release()
+        case .held(let socket), .parking(let socket):
+            socket.release()
+            place = .away
         case .away, .asked: break
         }
-        if case .asked = place {} else { place = .away }
         guard lastEpoch != nil else { return }
         lastEpoch = nil
         parkedEpoch = nil

@@ -132,7 +132,7 @@ final class PushService {
                 isSaved = false
                 perform(distributor.saveFailed("\(error)", at: .now()).effects)
             }
-            apps?.follow(Set(distributor.overview.filter { $0.waiting > 0 }.map(\.registration.request.app.name)))
+            apps?.follow(distributor.awaitedApps)
         }
         setDeadline()
         return isSaved
@@ -222,9 +222,7 @@ extension PushService: AppBusOwner {
         take(.register(request, call: call))
     }
 
-    func apps(registeredAs token: String) -> [AppIdentity] {
-        distributor.overview.map(\.registration.request).filter { $0.token == token }.map(\.app)
-    }
+    func apps(registeredAs token: String) -> [AppIdentity] { distributor.apps(registeredAs: token) }
 
     func unregisterAsked(_ app: AppIdentity, token: String) { take(.unregister(app, token: token)) }
 
