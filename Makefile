@@ -33,7 +33,7 @@ BUILT = .build/$(CONFIGURATION)
 BUILD = swift build --disable-build-manifest-caching
 # What the examples are compiled to. It goes before each build of them: SwiftPM does not see, in a package that shares the
 # folder of another one's build, that the library has changed, and links what was compiled for the one before.
-EXAMPLES = reachability_watch.build sleeping_client*.build
+EXAMPLES = push_phone.build reachability_watch.build sleeping_client*.build
 # Each function is a section of its own, so that the linker finds those that nobody calls. What the loader resolves is
 # resolved at the start and read-only from then on, and libraries are looked for in no folder of our own.
 RELEASE = --configuration release --static-swift-stdlib -Xswiftc -Xfrontend -Xswiftc -function-sections \
@@ -93,7 +93,7 @@ suite: deps-test
 	$(BUILD) --build-tests
 	@rm -rf $(addprefix .build/debug/,$(EXAMPLES))
 	$(BUILD) --package-path Examples --scratch-path .build
-	@scripts/python-varlink >/dev/null || echo 'Without PyPI, the tests with foreign Varlink clients are skipped.'
+	@scripts/python-varlink >/dev/null || echo 'Without PyPI, the tests with foreign Varlink clients and senders of pushes are skipped.'
 	@scripts/bare-debian || echo 'Without a bare Debian, the test of the packages on one is skipped.'
 
 test: suite
@@ -166,6 +166,7 @@ release:
 	$(BUILD) $(RELEASE) --product dialtone
 	$(BUILD) $(RELEASE) --product dialtone-launcher
 	$(BUILD) $(RELEASE) --product dialtone-tls
+	$(BUILD) $(RELEASE) --product dialtone-session
 	$(BUILD) $(RELEASE) --product varlink-swift
 
 install: deps release

@@ -16,6 +16,10 @@ let package = Package(
             name: "sleeping-client",
             dependencies: [.product(name: "DialtoneClient", package: "dialtone")],
             path: "sleeping-client/swift"),
+        .executableTarget(
+            name: "push-phone",
+            dependencies: [.product(name: "DialtonePush", package: "dialtone")],
+            path: "push-phone", exclude: ["org.example.PushPhone.service", "send.py"]),
     ]
         // The stages of the tutorial in DialtoneClient's documentation, which has them as its code. The last is the
         // client above.

@@ -6,10 +6,12 @@
 #include <openssl/bio.h>
 #include <openssl/bn.h>
 #include <openssl/crypto.h>
+#include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/param_build.h>
 #include <openssl/pem.h>
+#include <openssl/rand.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
@@ -39,6 +41,7 @@ static inline void copenssl_set_max_certificate_list(SSL_CTX *context, long byte
 }
 
 static const int copenssl_public_key = EVP_PKEY_PUBLIC_KEY;
+static const int copenssl_key_pair = EVP_PKEY_KEYPAIR;
 
 // The kinds of what a security callback is asked about; their names are made of shifts.
 static const int copenssl_security_other_type = SSL_SECOP_OTHER_TYPE;

@@ -96,7 +96,7 @@ extension Configuration {
     private static let mostFiles = 10_000
 
     /// The text of a file that only its owner can have written; `nil`, and an error in the report, otherwise.
-    private static func text(of file: String, mayBeMissing: Bool, _ report: ConfigurationReport) -> String? {
+    static func text(of file: String, mayBeMissing: Bool, _ report: ConfigurationReport) -> String? {
         // Not to be stopped by a named pipe that nobody writes to.
         let number = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         if number < 0 {

@@ -50,6 +50,11 @@ package struct SettingsCheck {
         } else if unread.mayContain("opening") {
             saidFirst = nil
         }
+        if let messages = settings.answers {
+            let check = AnswersCheck(messages, unread: unread)
+            if let answers = check.answers { policy?.answers = answers }
+            found.add(check.found)
+        }
         keepAlive(&policy)
         backOff(&policy)
         if let tls = tls(settings.tls) { policy?.tls = tls }

@@ -61,7 +61,8 @@ extension Connection {
         switch input {
         case .brought(let process): (wakes.client, wakes.hasHadClient) = (process, true)
         case .took(let epoch, let reader): took(epoch, reader, &turn)
-        case .parked(let epoch, let opening): parked(epoch, leaving: opening, &turn)
+        case .parked(let epoch, let opening, let answers):
+            parked(epoch, leaving: opening, answering: answers, &turn)
         case .processEnded(let process, let end): ended(process, end, &turn)
         case .acknowledged(let wake): acknowledged(wake, &turn)
         case .attempted(let attempt, let outcome):
@@ -112,14 +113,17 @@ extension Connection {
         presenceChanged(&turn)
     }
 
-    private mutating func parked(_ epoch: UInt64, leaving opening: Opening?, _ turn: inout ConnectionTurn) {
+    private mutating func parked(
+        _ epoch: UInt64, leaving opening: Opening?, answering answers: AnsweredMessages?, _ turn: inout ConnectionTurn
+    ) {
         // Nothing is left on one that has ended; but who says so had it, and is to go on to what came behind it.
         let refusal = parkRefusal(of: epoch, leavesOpening: opening != nil)
         if ownership.settle(epoch, &turn.effects), wakes.review == nil { needForWhatWaits(&turn) }
         guard refusal == nil else { return }
         ownership.hold(epoch, nil)
         if let opening { tellLine(.openingLeft(opening), &turn) }
-        tellLine(.parked(epoch: epoch), &turn)
+        if let answers { tellLine(.answersLeft(answers), &turn) }
+        tellLine(.parked(epoch: epoch, handled: answers?.handled), &turn)
     }
 
     // MARK: - The ends of processes

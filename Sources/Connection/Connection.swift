@@ -127,10 +127,14 @@ package struct Connection: ~Copyable {
     ///
     /// - Parameter input: `adopted` or `reopened`.
     package mutating func restore(
-        _ kept: Clientele, _ input: ConnectionInput, leaving opening: Opening?, now: Duration,
-        dialsFrom: Duration = .zero, facts: some ConnectionFacts, using random: inout some RandomNumberGenerator
+        _ kept: Clientele, _ input: ConnectionInput, leaving opening: Opening?,
+        answering answers: AnsweredMessages? = nil,
+        now: Duration, dialsFrom: Duration = .zero, facts: some ConnectionFacts,
+        using random: inout some RandomNumberGenerator
     ) -> [ConnectionEffect] {
         decide(now, dialsFrom, facts, &random) { connection, turn in
+            // Before bytes are looked at that wait already.
+            if let answers { connection.tellLine(.answersLeft(answers), &turn) }
             connection.inherit(kept, input, &turn)
             if let opening { connection.tellLine(.openingLeft(opening), &turn) }
         }
@@ -186,8 +190,8 @@ package struct Connection: ~Copyable {
                 ownership.dropRefusal(&turn.effects)
                 turn.effects.append(.network(action))
             case .observePath, .stopObservingPath, .observeFlowPath, .stopObservingFlowPath, .resolve,
-                .cancelResolution, .findDetour, .openSocket, .configureSocket, .keepAlive, .watchInput, .playOpening,
-                .probe, .giveUpAnswers:
+                .cancelResolution, .findDetour, .openSocket, .configureSocket, .keepAlive, .answerMessages, .watchInput,
+                .playOpening, .probe, .giveUpAnswers:
                 turn.effects.append(.network(action))
             }
         }

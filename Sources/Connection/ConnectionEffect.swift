@@ -34,8 +34,9 @@ package enum ClientInput: Hashable, Sendable {
     case brought(by: KnownProcess?)
     /// A client was given the flow that it was offered (``Connection/offer(to:facts:_:)``).
     case took(epoch: UInt64, by: Reader)
-    /// A client gives a flow back, with a session on it and maybe another opening exchange for those to come.
-    case parked(epoch: UInt64, leaving: Opening?)
+    /// A client gives a flow back, with a session on it, and maybe with another opening exchange for those to come and
+    /// other messages to be answered.
+    case parked(epoch: UInt64, leaving: Opening?, answering: AnsweredMessages? = nil)
     /// A process ended; how, where it is a program that was launched.
     case processEnded(KnownProcess, ProgramEnd)
     /// A client sees to a wake.

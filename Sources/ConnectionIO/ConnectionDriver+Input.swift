@@ -9,7 +9,7 @@ extension ConnectionDriver {
     enum Input {
         case line(ConnectionInput)
         case client(ClientInput)
-        case restored(Clientele, ConnectionInput, Opening?)
+        case restored(Clientele, ConnectionInput, Opening?, AnsweredMessages?)
         case deadlinePassed
 
         /// Whether the connection may end the flow that stands for it, though that works.
@@ -25,9 +25,8 @@ extension ConnectionDriver {
                 case .sessionOpened(let epoch): epoch != standing
                 case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .detourFound, .handshakeBegan,
                     .dialFailed, .remoteClosed, .flowFailed, .probeSent, .answered, .answerHidden, .acknowledged,
-                    .arrived, .certificateEnds, .taken, .parked, .returned, .abandoned, .openingLeft, .openingAnswered,
-                    .openingFailed,
-                    .serverAsked, .timerFired, .closeRequested:
+                    .arrived, .certificateEnds, .taken, .parked, .returned, .abandoned, .openingLeft, .answersLeft,
+                    .openingAnswered, .openingFailed, .serverAsked, .timerFired, .closeRequested:
                     false
                 }
             }
@@ -40,6 +39,12 @@ extension ConnectionDriver {
         guard let epoch = connection.standingEpoch, let flow = flows[epoch] else { return }
         if flow.isParked { keepaliveSender.takeAnswer(on: epoch) }
     }
+}
+
+extension ConnectionDriver: KeepaliveSenderOwner {
+    func keepaliveSender(heard word: ConnectionInput) { process(word) }
+
+    func keepaliveSenderAnswered(on epoch: UInt64) { observer?.connectionAnswered(self) }
 }
 
 /// What the connection asks while it decides.

@@ -32,7 +32,7 @@ package final class ConnectionDriver {
     /// Where its flows outlive the process; `nil` where they end with it.
     let store: (any FlowStore)?
     /// Words that come late find none.
-    private weak var observer: (any ConnectionObserver)?
+    private(set) weak var observer: (any ConnectionObserver)?
     /// The sockets that are open, by epoch: one that stands, those that race to take its place, and those that clients
     /// have or may take though others stand.
     var flows = ByEpoch<Flow>()
@@ -119,16 +119,24 @@ package final class ConnectionDriver {
 
     private func handOver(_ offer: Connection.Offer) throws(SystemError) -> HandedFlow {
         guard let flow = flows[offer.epoch] else { throw SystemError("handing over the socket", code: EBADF) }
+        // The client would write into the middle of it.
+        guard keepaliveSender.finishReply(on: offer.epoch) else {
+            throw SystemError("finishing a reply to the server before the socket is handed over", code: EAGAIN)
+        }
         return HandedFlow(epoch: offer.epoch, descriptor: try flow.handOver(), isOver: offer.isOver)
     }
 
     /// Takes the flow back from the client that had it, with a session on it.
     ///
-    /// - Parameter opening: what to play on the flows to come in place of the policy's opening, an empty one for none;
-    ///   `nil` for what was played before.
-    package func park(_ epoch: UInt64, leaving opening: Opening? = nil) throws(ParkRefusal) {
+    /// - Parameters:
+    ///   - opening: what to play on the flows to come in place of the policy's opening, an empty one for none; `nil`
+    ///     for what was played before.
+    ///   - answers: the messages to answer while flows are parked in place of the policy's; `nil` for those before.
+    package func park(
+        _ epoch: UInt64, leaving opening: Opening? = nil, answering answers: AnsweredMessages? = nil
+    ) throws(ParkRefusal) {
         let refusal = connection.parkRefusal(of: epoch, leavesOpening: opening != nil)
-        process(.parked(epoch: epoch, leaving: opening))
+        process(.parked(epoch: epoch, leaving: opening, answering: answers))
         if let refusal { throw refusal }
     }
 
@@ -239,9 +247,10 @@ package final class ConnectionDriver {
             connection.process(input, now: now, dialsFrom: dialsFrom, facts: facts, using: &random)
         case .client(let input):
             connection.process(input, now: now, dialsFrom: dialsFrom, facts: facts, using: &random)
-        case .restored(let kept, let input, let opening):
+        case .restored(let kept, let input, let opening, let answers):
             connection.restore(
-                kept, input, leaving: opening, now: now, dialsFrom: dialsFrom, facts: facts, using: &random)
+                kept, input, leaving: opening, answering: answers, now: now, dialsFrom: dialsFrom, facts: facts,
+                using: &random)
         case .deadlinePassed:
             connection.deadlinePassed(now: now, dialsFrom: dialsFrom, facts: facts, using: &random)
         }
@@ -370,6 +379,8 @@ package final class ConnectionDriver {
             configure(epoch, options)
         case .keepAlive(let epoch, let heartbeat):
             if let flow = flows[epoch] { keepaliveSender.keepAlive(flow, heartbeat) }
+        case .answerMessages(let epoch, let answers):
+            if let flow = flows[epoch] { keepaliveSender.answer(answers, on: flow) }
         case .watchInput(let epoch, let isWatched):
             guard let flow = flows[epoch] else { break }
             // What comes while it is watched is for a client that sleeps.
@@ -483,8 +494,4 @@ extension ConnectionDriver: FlowOwner {
             process(.flowFailed(epoch: flow.epoch, failure))
         }
     }
-}
-
-extension ConnectionDriver: KeepaliveSenderOwner {
-    func keepaliveSender(heard word: ConnectionInput) { process(word) }
 }

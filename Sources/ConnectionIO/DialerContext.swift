@@ -106,6 +106,8 @@ package protocol ConnectionObserver: AnyObject {
     /// ``ConnectionDriver/status`` says already what the event says.
     func connection(
         _ connection: ConnectionDriver, did event: ConnectionEvent, wake: StandingWake?, _ report: WakeReport?)
+    /// A message of the server's was answered while the client sleeps.
+    func connectionAnswered(_ connection: ConnectionDriver)
     /// The client is to be woken, which is this process where it is known; answered by
     /// ``ClientInput/attempted(_:_:)``.
     func connection(_ connection: ConnectionDriver, attempts attempt: WakeAttempt, _ process: KnownProcess?)

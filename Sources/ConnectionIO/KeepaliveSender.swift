@@ -9,12 +9,15 @@ internal import DialtonePlatform
 protocol KeepaliveSenderOwner: AnyObject {
     /// Told in whichever turn it is known, also within a call of the keepaliveSender.
     func keepaliveSender(heard word: ConnectionInput)
+    /// A message of the server's was answered on a flow, and nobody else is to hear of it.
+    func keepaliveSenderAnswered(on epoch: UInt64)
 }
 
 /// Sends the keepalives of one connection, looks for their answers, and has the kernel probe where nothing may be sent.
 ///
 /// It decides neither when (``CoalescedTimers``) nor what is to be made of silence (``ConnectionStateMachine``). What
-/// it reads is an answer that it awaits and nothing else; the client's bytes are looked at and left where they are. How
+/// it reads is an answer that it awaits, or a message that it answers, and nothing else (``ParkedInput``); the client's
+/// bytes are looked at and left where they are. How
 /// often follows, for a heartbeat that is adaptive, from what became of those before (``IntervalLearner``).
 @AgentQueue
 final class KeepaliveSender {
@@ -24,14 +27,21 @@ final class KeepaliveSender {
     private static let looks: [Duration] = [.milliseconds(300), .milliseconds(1200), .milliseconds(2200)]
     /// How long after a socket said nothing it is asked again whether something waits: the edge of what came is past by
     /// then, and nobody else would tell of it.
-    private static let nextLook = Duration.seconds(5)
+    static let nextLook = Duration.seconds(5)
     /// After this long the kernel probes no more, whatever came of it: longer than any proof may take.
     private static let longestProbing = Duration.seconds(10)
 
-    private struct Attended {
+    struct Attended {
         let flow: Flow
         var heartbeat: Heartbeat?
-        var dialogue: KeepaliveDialogue?
+        /// What is looked for in what has come.
+        var input = ParkedInput()
+        /// The rest of a reply of which the socket took a part.
+        var unsent: ArraySlice<UInt8> = []
+        /// Whether a reply found no room.
+        var lacksRoom = false
+        /// Whether something is to be written as soon as there is room.
+        var awaitsRoom: Bool { lacksRoom || !unsent.isEmpty }
         /// When the last keepalive was sent.
         var sentAt = Duration.zero
         var wake: TimerCoalescer.Token?
@@ -47,12 +57,14 @@ final class KeepaliveSender {
         var isWatched = false
         /// Who wants to hear when more bytes than so many wait.
         var further: (count: Int, handler: @AgentQueue () -> Void)?
-        /// When a socket that said nothing is asked again.
+        /// When a socket that said nothing is asked again, or what may become a message is the client's.
         var look: Timers.Timer?
+
+        init(flow: Flow) { self.flow = flow }
     }
 
     /// What the server's kernel is to acknowledge.
-    private struct KernelProbe {
+    struct KernelProbe {
         let begun: Duration
         /// The last acknowledgement when a probe was asked for; `nil` where bytes of ours wait for theirs.
         let before: Duration?
@@ -61,8 +73,8 @@ final class KeepaliveSender {
 
     private let wakes: CoalescedTimers
     private let learner: IntervalLearner
-    private unowned let owner: any KeepaliveSenderOwner
-    private var kept = ByEpoch<Attended>()
+    unowned let owner: any KeepaliveSenderOwner
+    var kept = ByEpoch<Attended>()
     private var loss = SilentLoss()
     private var patience = ServerPatience()
     /// What was last told of a flow whose network is not known yet.
@@ -87,7 +99,7 @@ final class KeepaliveSender {
         guard let heartbeat else { return }
         var kept = self.kept[epoch] ?? Attended(flow: flow)
         kept.heartbeat = heartbeat
-        kept.dialogue = KeepaliveDialogue(heartbeat.kind)
+        kept.input.keepalive = KeepaliveDialogue(heartbeat.kind)
         kept.cadence = heartbeat.cadence
         kept.lastBeat = BootClock.now()
         kept.wake = wakes.add(heartbeat.cadence, wakesMachine: heartbeat.wakesMachine) { [weak self] in
@@ -104,7 +116,14 @@ final class KeepaliveSender {
         kept[epoch].flatMap { $0.wake == nil ? nil : $0.cadence?.interval }
     }
 
-    /// Tells, once, when bytes wait on a flow that are not an answer; or does not any more.
+    /// Answers these messages on a flow from now on; `nil` for none.
+    func answer(_ messages: AnsweredMessages?, on flow: Flow) {
+        guard messages != nil || kept[flow.epoch] != nil else { return }
+        kept[flow.epoch, default: Attended(flow: flow)].input.questions = messages.map { ServerQuestions($0) }
+        awaitInput(on: flow.epoch)
+    }
+
+    /// Tells, once, when bytes wait on a flow that are neither an answer nor answered; or does not any more.
     func watchInput(of flow: Flow, _ isWatched: Bool) {
         let epoch = flow.epoch
         kept[epoch, default: Attended(flow: flow)].isWatched = isWatched
@@ -136,7 +155,7 @@ final class KeepaliveSender {
 
     /// Awaits no answer any more: the server gives none, or its time is over.
     func giveUpAnswers(on epoch: UInt64) {
-        _ = kept[epoch]?.dialogue?.giveUp()
+        _ = kept[epoch]?.input.keepalive?.giveUp()
         // What might have become an answer is the client's.
         inputArrived(on: epoch)
     }
@@ -154,7 +173,7 @@ final class KeepaliveSender {
     /// judged: a process that was stopped finds the answer and the deadline at the same time, in any order.
     func lookForProof() {
         for epoch in kept.epochs.sorted() {
-            if kept[epoch]?.dialogue?.isAwaitingAnswer == true {
+            if kept[epoch]?.input.keepalive?.isAwaitingAnswer == true {
                 kept[epoch]?.flow.takeWhatCame()
                 sortInput(on: epoch)
             }
@@ -166,7 +185,7 @@ final class KeepaliveSender {
     /// next event (``heard(_:on:)``).
     func forget(_ epoch: UInt64) {
         // An answer that is there would else be taken for what the client has to read yet.
-        _ = readAnswers(epoch)
+        read(epoch)
         if let kept = kept[epoch], kept.wake != nil, let heartbeat = kept.heartbeat, heartbeat.bounds != nil {
             lastSilence = kept.flow.dataSilence.map { ($0, heartbeat.kind.figures.cadence.interval) }
             if let beat = kept.outstanding, let network = kept.network, !kept.flow.isDrained {
@@ -225,7 +244,7 @@ final class KeepaliveSender {
         wakes.remove(wake)
         learner.leave(id(of: epoch))
         kept[epoch]?.wake = nil
-        kept[epoch]?.dialogue = nil
+        kept[epoch]?.input.keepalive = nil
         kept[epoch]?.outstanding = nil
         awaitInput(on: epoch)
     }
@@ -243,8 +262,8 @@ final class KeepaliveSender {
     ///
     /// - Returns: whether one was sent whose answer will show in the stream.
     private func send(on epoch: UInt64, isVerification: Bool) -> Bool {
-        guard var dialogue = kept[epoch]?.dialogue, let kept = self.kept[epoch], let heartbeat = kept.heartbeat,
-            kept.flow.unreadBytes == 0, kept.flow.isDrained
+        guard var dialogue = kept[epoch]?.input.keepalive, let kept = self.kept[epoch], let heartbeat = kept.heartbeat,
+            kept.unsent.isEmpty, kept.flow.unreadBytes == 0, kept.flow.isDrained
         else {
             // With bytes of the client in front, an answer would not be found; with some that the server has not
             // acknowledged, the line shows by them whether it is alive, or the user timeout ends it.
@@ -261,93 +280,13 @@ final class KeepaliveSender {
         guard let bytes = try? dialogue.ping(isVerification: isVerification, using: &random),
             kept.flow.send(bytes)
         else { return false }
-        self.kept[epoch]?.dialogue = dialogue
+        self.kept[epoch]?.input.keepalive = dialogue
         self.kept[epoch]?.sentAt = now
         if !isVerification { self.kept[epoch]?.outstanding = silence.map { ($0, now) } }
         guard heartbeat.kind.figures.answer == .message else { return false }
         awaitInput(on: epoch)
         owner.keepaliveSender(heard: .probeSent(epoch: epoch))
         return true
-    }
-
-    /// Has the flow tell of bytes as long as somebody wants to know.
-    private func awaitInput(on epoch: UInt64) {
-        guard let kept = kept[epoch] else { return }
-        if kept.isWatched || kept.further != nil || kept.dialogue?.isAwaitingAnswer == true {
-            kept.flow.awaitInput { [weak self] in self?.inputArrived(on: epoch) }
-        } else {
-            kept.flow.stopAwaitingInput()
-        }
-    }
-
-    /// Sorts what has come, also where nobody was told of it yet: answers are read, the rest is the client's.
-    func sortInput(on epoch: UInt64) {
-        if let flow = kept[epoch]?.flow, flow.mayHaveUnread { inputArrived(on: epoch) }
-    }
-
-    /// Reads the answer that may have come. A flow that owes none is not asked for anything.
-    func takeAnswer(on epoch: UInt64) {
-        if kept[epoch]?.dialogue?.isAwaitingAnswer == true { sortInput(on: epoch) }
-    }
-
-    /// Looks again at a socket that said nothing.
-    private func lookLater(at epoch: UInt64) {
-        kept[epoch]?.look?.cancel()
-        kept[epoch]?.look = Timers.shared.schedule(after: Self.nextLook) { [weak self] in
-            self?.kept[epoch]?.look = nil
-            self?.inputArrived(on: epoch)
-        }
-    }
-
-    private func inputArrived(on epoch: UInt64) {
-        let isUndecided = readAnswers(epoch)
-        if !isUndecided, let kept = kept[epoch], kept.isWatched || kept.further != nil {
-            if let count = kept.flow.knownUnread { tell(of: count, on: epoch) } else { lookLater(at: epoch) }
-        }
-        awaitInput(on: epoch)
-    }
-
-    /// So many bytes wait that are not an answer.
-    private func tell(of count: Int, on epoch: UInt64) {
-        if kept[epoch]?.isWatched == true, count > 0 {
-            kept[epoch]?.isWatched = false
-            owner.keepaliveSender(heard: .arrived(epoch: epoch))
-        }
-        if let further = kept[epoch]?.further, count > further.count {
-            kept[epoch]?.further = nil
-            further.handler()
-        }
-    }
-
-    /// - Returns: whether what is there may yet become an answer.
-    private func readAnswers(_ epoch: UInt64) -> Bool {
-        guard var dialogue = kept[epoch]?.dialogue, let flow = kept[epoch]?.flow else { return false }
-        var isUndecided = false
-        var count = 0
-        var isHidden = false
-        loop: while dialogue.isAwaitingAnswer {
-            switch dialogue.peeked(flow.peek()) {
-            case .answer(let length, let answers):
-                flow.discard(length)
-                count += answers
-            case .undecided:
-                isUndecided = flow.unreadBytes > 0
-                break loop
-            case .forClient:
-                // What comes behind the client's bytes cannot be seen. The server's kernel is asked instead.
-                isHidden = true
-                _ = dialogue.giveUp()
-            }
-        }
-        kept[epoch]?.dialogue = dialogue
-        if count > 0 {
-            settle(epoch)
-            owner.keepaliveSender(heard: .answered(epoch: epoch, count: count))
-        }
-        guard isHidden, kept[epoch] != nil else { return isUndecided }
-        owner.keepaliveSender(heard: .answerHidden(epoch: epoch))
-        if kept[epoch] != nil { probeByKernel(flow) }
-        return false
     }
 
     // MARK: - How often
@@ -365,7 +304,7 @@ final class KeepaliveSender {
     }
 
     /// What was sent last has arrived.
-    private func settle(_ epoch: UInt64) {
+    func settle(_ epoch: UInt64) {
         guard let kept = kept[epoch], let beat = kept.outstanding, let heartbeat = kept.heartbeat else { return }
         self.kept[epoch]?.outstanding = nil
         patience.survived()
@@ -379,7 +318,7 @@ final class KeepaliveSender {
 
     // MARK: - The kernel's probe
 
-    private func probeByKernel(_ flow: Flow) {
+    func probeByKernel(_ flow: Flow) {
         guard let before = flow.lastAcknowledgement(withData: true) else { return }
         awaitAcknowledgement(of: flow, before: before)
         flow.beginProbing()

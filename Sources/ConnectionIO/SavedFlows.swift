@@ -93,11 +93,12 @@ extension ConnectionDriver {
     ///
     /// - Parameters:
     ///   - opening: what a client left to be played on the flows to come; `nil` for what the policy says.
+    ///   - answers: the messages that a client left to be answered; likewise.
     ///   - clientele: what it knew beside the flows.
     ///   - takeDescriptors: gives the descriptors that the store has under a number.
     package func resume(
         _ kept: SavedFlows, _ clientele: Clientele = Clientele(), leaving opening: Opening? = nil,
-        _ takeDescriptors: (UInt64) -> [CInt]
+        answering answers: AnsweredMessages? = nil, _ takeDescriptors: (UInt64) -> [CInt]
     ) {
         var clientele = clientele
         let readers = Dictionary(clientele.ended.map { ($0.epoch, $0.reader) }) { first, _ in first }
@@ -118,7 +119,7 @@ extension ConnectionDriver {
             clientele.ended.append(.init(epoch: ended.epoch, reader: readers[ended.epoch] ?? nil))
         }
         let resumption = resumption(kept, takeDescriptors)
-        process(.restored(clientele, resumption, opening))
+        process(.restored(clientele, resumption, opening, answers))
         // Nobody was there to hear that it went.
         if case .adopted(let adoption) = resumption, adoption.local.isAddressGone {
             process(.localAddressRemoved(adoption.local.address))

@@ -61,10 +61,15 @@ extension DialtoneClient {
     ///   - owner: as for ``take(_:owner:until:)``.
     ///   - opening: what the daemon says on each new socket from now on to log in for the caller; empty for nothing,
     ///     `nil` for what it did before.
+    ///   - answers: the messages of the server's that the daemon answers from now on while the socket is parked, so
+    ///     that the caller sleeps on; likewise.
     public func park(
-        _ name: String, owner: Int? = nil, epoch: Int, opening: [ConnectionsAPI.OpeningStep]? = nil
+        _ name: String, owner: Int? = nil, epoch: Int, opening: [ConnectionsAPI.OpeningStep]? = nil,
+        answers: [ConnectionsAPI.AnsweredMessage]? = nil
     ) async throws(DialtoneError) {
-        _ = try await call(ConnectionsAPI.Park.self, .init(name: name, owner: owner, epoch: epoch, opening: opening))
+        _ = try await call(
+            ConnectionsAPI.Park.self,
+            .init(name: name, owner: owner, epoch: epoch, opening: opening, answers: answers))
     }
 
     /// Takes a connection's socket, lends it to `body` to read and write, and parks it when `body` returns.

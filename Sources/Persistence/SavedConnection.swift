@@ -27,6 +27,8 @@ package struct SavedConnection: Hashable {
     /// The opening exchange that its client left when it parked, as the client gave it: the steps, in JSON. It holds
     /// secrets, and the state is nowhere but in memory.
     package var opening: [UInt8] = []
+    /// The messages that it left to be answered, likewise.
+    package var answers: [UInt8] = []
     /// Its flows.
     package var flows: SavedFlows
     /// Who has them, or had them last, and the wake that stands.
@@ -64,6 +66,7 @@ package struct SavedConnection: Hashable {
         // 7 was those of an earlier interface, whose settings this one does not know.
         static let parameters = 24
         static let totals = 25
+        static let answers = 26
     }
 
     /// A connection without a flow.
@@ -92,6 +95,7 @@ package struct SavedConnection: Hashable {
         if !redials { fields.put(Field.endsWithItsFlow, 1) }
         if !parameters.isEmpty { fields.put(Field.parameters, parameters) }
         if !opening.isEmpty { fields.put(Field.opening, opening) }
+        if !answers.isEmpty { fields.put(Field.answers, answers) }
         fields.put(Field.epoch, flows.epoch)
         if let standing = flows.standing { fields.put(Field.standing, standing.write) }
         for ended in flows.ended { fields.put(Field.ended, ended.write) }
@@ -121,6 +125,7 @@ package struct SavedConnection: Hashable {
             case Field.endsWithItsFlow: redials = try value.unsigned() == 0
             case Field.parameters: parameters = Array(try value.bytes())
             case Field.opening: opening = Array(try value.bytes())
+            case Field.answers: answers = Array(try value.bytes())
             case Field.epoch: flows.epoch = try value.count()
             case Field.standing: flows.standing = try .init(value.fields())
             case Field.ended: flows.ended.append(try .init(value.fields()))
@@ -247,13 +252,14 @@ extension Clientele.EndedFlow {
 }
 
 extension SavedConnection: CustomReflectable {
-    /// Without the bytes of its settings and its opening, which may hold passwords.
+    /// Without the bytes of its settings, its opening and its answers, which may hold passwords.
     package var customMirror: Mirror {
         Mirror(
             self,
             children: [
                 "name": name, "owner": owner, "isConfigured": isConfigured, "remote": remote, "redials": redials,
-                "parameters": parameters.count, "opening": opening.count, "flows": flows, "clients": clients,
+                "parameters": parameters.count, "opening": opening.count, "answers": answers.count, "flows": flows,
+                "clients": clients,
                 "processes": processes,
             ], displayStyle: .struct)
     }
@@ -279,6 +285,7 @@ extension SavedFlows.Standing {
         /// As `dialtone-tls` said it.
         static let security = 15
         static let upSince = 16
+        static let handled = 17
     }
 
     fileprivate func write(_ fields: inout FieldWriter) {
@@ -299,6 +306,7 @@ extension SavedFlows.Standing {
         if let place { fields.put(Field.place, place.code) }
         if let security = adoption.security { fields.put(Field.security, RelayWord.secured(security).encoded) }
         if adoption.isBound { fields.put(Field.isBound, 1) }
+        if let handled = adoption.handled { fields.put(Field.handled, UInt64(handled)) }
     }
 
     fileprivate init(_ fields: FieldReader) throws(DamagedState) {
@@ -308,7 +316,7 @@ extension SavedFlows.Standing {
         var (proof, interface) = (Duration?.none, String?.none)
         var (connectedAt, since, upSince) = (Duration.zero, Duration.zero, Duration?.none)
         var (isBound, isInDoubt) = (false, false)
-        var security: TLSSummary?
+        var (security, handled) = (TLSSummary?.none, UInt32?.none)
         while let (field, value) = try fields.next() {
             switch field {
             case Field.epoch: epoch = try value.count()
@@ -327,6 +335,7 @@ extension SavedFlows.Standing {
             case Field.security:
                 if case .secured(let summary) = try RelayWord(value.bytes()) { security = summary }
             case Field.isInDoubt: isInDoubt = try value.unsigned() != 0
+            case Field.handled: handled = try value.unsigned(as: UInt32.self)
             default: break
             }
         }
@@ -335,6 +344,7 @@ extension SavedFlows.Standing {
             adoption: Adoption(
                 epoch: epoch, local: local, remote: remote, ownership: FlowOwnership(holder: holder, session: session),
                 lastProof: proof, interface: interface, isBound: isBound, security: security,
+                handled: handled,
                 past: .init(connectedAt: connectedAt, since: since, upSince: upSince, isInDoubt: isInDoubt)),
             number: number, place: place)
     }

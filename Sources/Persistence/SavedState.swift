@@ -32,7 +32,7 @@ package final class SavedState {
 
     /// Where the environment says.
     package nonisolated static var standardPath: String? {
-        StateDirectory.standard(user: geteuid()) { getenv($0).map { String(cString: $0) } }
+        StatePath.standard(user: geteuid()) { getenv($0).map { String(cString: $0) } }
     }
 
     /// The content of a file; `nil` where there is none.

@@ -34,7 +34,7 @@ package struct SavedTotals: Hashable {
                 .init(
                     means: means.map { .init(rawValue: $0.rawValue) }, acknowledged: .init(wakes.acknowledged),
                     failed: wakes.failed)
-            })
+            }, answeredMessages: totals.answeredMessages)
     }
 
     /// The outages up to an instant of the boot clock, for the history.
@@ -78,6 +78,7 @@ extension ConnectionTotals {
         failedDials = try counters.failedDials.counted()
         connectedDials = try counters.connectedDials.counted()
         connectTime = try .init(counters.connectTime)
+        answeredMessages = try counters.answeredMessages?.counted() ?? 0
         guard counters.down >= .zero, counters.down <= .milliseconds(FieldReader.largestCount) else {
             throw DamagedState()
         }

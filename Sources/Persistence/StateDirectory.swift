@@ -12,17 +12,6 @@ struct StateDirectory: ~Copyable {
     private let descriptor: OwnedDescriptor
     private let logger: Logger
 
-    /// Where it is by default: what the service manager names (`StateDirectory=`), else the system's place for root and
-    /// the user's own (XDG Base Directory Specification) for others; `nil` where nothing says where that is.
-    static func standard(user: uid_t, environment: (String) -> String?) -> String? {
-        // Of several the first; a service has one.
-        if let named = environment("STATE_DIRECTORY")?.split(separator: ":").first { return String(named) }
-        if user == 0 { return "/var/lib/dialtone" }
-        // A relative one is to be ignored.
-        if let home = environment("XDG_STATE_HOME"), home.hasPrefix("/") { return "\(home)/dialtone" }
-        return environment("HOME").flatMap { $0.hasPrefix("/") ? "\($0)/.local/state/dialtone" : nil }
-    }
-
     /// How many milliseconds a daemon waits for the directory, at its start: a child of the one before, between its
     /// fork and its exec, may hold what its parent held. On a machine under load that takes some tenths of a second.
     private static let patience = 500

@@ -19,4 +19,34 @@ package enum Base64 {
         }
         return bytes
     }
+
+    /// The bytes that `text` stands for in the alphabet for URLs, without padding or with it (RFC 4648 section 5);
+    /// `nil` where it is no base64.
+    package static func bytes(ofURLSafe text: String) -> [UInt8]? {
+        let digits = text.utf8.reversed().drop { $0 == UInt8(ascii: "=") }.reversed()
+        let usual = String(
+            decoding: digits.map { byte in
+                switch byte {
+                case UInt8(ascii: "-"): UInt8(ascii: "+")
+                case UInt8(ascii: "_"): UInt8(ascii: "/")
+                // Of the other alphabet.
+                case UInt8(ascii: "+"), UInt8(ascii: "/"): 0
+                default: byte
+                }
+            }, as: UTF8.self)
+        return bytes(of: usual + String(repeating: "=", count: (4 - digits.count % 4) % 4))
+    }
+
+    /// The text for `bytes`, padded.
+    package static func text(of bytes: [UInt8]) -> String {
+        var text: [UInt8] = []
+        for start in stride(from: 0, to: bytes.count, by: 3) {
+            let group = bytes[start..<min(start + 3, bytes.count)]
+            let bits = group.reduce(UInt32(0)) { $0 << 8 | UInt32($1) } << UInt32(8 * (3 - group.count))
+            for place in 0..<4 {
+                text.append(place <= group.count ? digits[Int(bits >> UInt32(18 - 6 * place) & 63)] : UInt8(ascii: "="))
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtoneBus
 package import DialtoneConnection
 package import DialtonePlatform
 internal import DialtoneSystemd
@@ -127,7 +128,7 @@ package final class Activator {
         let user = user ?? geteuid()
         self.user = user
         programs = passer.map { UnitLauncher(bus: bus, passer: $0) }
-        units = UnitManager(address: bus ?? (user == 0 ? nil : UnitManager.sessionAddress))
+        units = UnitManager(address: bus ?? (user == 0 ? nil : BusConnection.sessionAddress))
     }
 
     /// Attempts to wake a client.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtoneBus
 internal import DialtonePlatform
 
 /// Asks the service manager for something, by a ``ManagerBus``.
@@ -25,17 +26,17 @@ final class ManagerBus {
     private static let properties = "org.freedesktop.DBus.Properties"
 
     private let address: String
-    private var bus: SystemBus?
+    private var bus: BusConnection?
     private(set) var isConnected = false
     weak var client: (any ManagerClient)?
 
     /// - Parameter address: where the bus is, in D-Bus's form; `nil` for the system's.
-    init(address: String?) { self.address = address ?? SystemBus.address }
+    init(address: String?) { self.address = address ?? BusConnection.systemAddress }
 
     /// Connects, unless it is connected or about to be. The client is told when it is, or why it cannot be.
     func connect() {
         guard bus == nil else { return }
-        bus = SystemBus(address: address) { [weak self] in
+        bus = BusConnection(address: address) { [weak self] in
             guard let self else { return }
             isConnected = true
             followJobs()
@@ -65,10 +66,10 @@ final class ManagerBus {
         bus = nil
     }
 
-    /// Calls a method of the manager, as ``SystemBus/call(_:_:_:_:_:filling:_:)`` does.
+    /// Calls a method of the manager, as ``BusConnection`` does.
     func call(
         _ method: String, _ arguments: [String] = [], filling fill: @AgentQueue (BusArguments) -> Void = { _ in },
-        _ handler: @escaping @AgentQueue (BusMessage) -> Void
+        _ handler: @escaping @AgentQueue (Result<BusMessage, BusFailure>) -> Void
     ) {
         bus?.call(Self.service, Self.root, Self.manager, method, arguments, filling: fill, handler)
     }
@@ -76,7 +77,7 @@ final class ManagerBus {
     /// Calls a method that begins a job, of whose end the client is told.
     func callForJob(
         _ method: String, _ arguments: [String] = [], filling fill: @AgentQueue (BusArguments) -> Void = { _ in },
-        _ handler: @escaping @AgentQueue (BusMessage) -> Void
+        _ handler: @escaping @AgentQueue (Result<BusMessage, BusFailure>) -> Void
     ) {
         // Without this the manager tells nobody of jobs. It may have started after the bus: so each time.
         call("Subscribe") { _ in }
@@ -84,14 +85,17 @@ final class ManagerBus {
     }
 
     /// Asks for the properties of an object's interface.
-    func properties(of interface: String, at path: String, _ handler: @escaping @AgentQueue (BusMessage) -> Void) {
+    func properties(
+        of interface: String, at path: String,
+        _ handler: @escaping @AgentQueue (Result<BusMessage, BusFailure>) -> Void
+    ) {
         bus?.call(Self.service, path, Self.properties, "GetAll", [interface], handler)
     }
 
     /// Calls `handler` when properties of an object have changed, until the end of what is returned.
     func followProperties(
         at path: String, _ handler: @escaping @AgentQueue (BusMessage) -> Void
-    ) -> SystemBus.Subscription? {
+    ) -> BusConnection.Subscription? {
         bus?.follow(
             """
             type='signal',sender='\(Self.service)',path='\(path)',interface='\(Self.properties)',\

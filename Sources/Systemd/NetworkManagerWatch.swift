@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtoneBus
 package import DialtonePlatform
 
 /// Follows what NetworkManager says of the cost of each interface, its devices' `Metered` property.
@@ -35,7 +36,7 @@ package final class NetworkManagerWatch {
     }
 
     private let handler: @AgentQueue ([String: Metered]) -> Void
-    private var bus: SystemBus?
+    private var bus: BusConnection?
     private var devices: [String: Device] = [:]
     private var told: [String: Metered] = [:]
     /// Questions without an answer yet. Nobody is told before all are known: a start is one change, not one a device.
@@ -50,7 +51,7 @@ package final class NetworkManagerWatch {
     ///   usual place.
     package init(address: String? = nil, _ handler: @escaping @AgentQueue ([String: Metered]) -> Void) {
         self.handler = handler
-        bus = SystemBus(address: address ?? SystemBus.address) { [weak self] in
+        bus = BusConnection(address: address ?? BusConnection.systemAddress) { [weak self] in
             self?.subscribe()
         } lost: { [weak self] in
             self?.forgetAll()
@@ -59,9 +60,9 @@ package final class NetworkManagerWatch {
 
     private func subscribe() {
         let from = "type='signal',sender='\(Self.service)'"
-        bus?.followOwner(of: Self.service) { [weak self] isThere in
+        bus?.followOwner(of: Self.service) { [weak self] owner in
             self?.forgetAll()
-            if isThere { self?.askForAll() }
+            if owner != nil { self?.askForAll() }
         }
         bus?.subscribe(
             "\(from),interface='\(Self.properties)',member='PropertiesChanged',path_namespace='\(Self.root)/Devices',"
@@ -112,9 +113,9 @@ package final class NetworkManagerWatch {
     ) {
         unanswered += 1
         let generation = generation
-        bus?.call(Self.service, path, interface, method, arguments) { [weak self] message in
+        bus?.call(Self.service, path, interface, method, arguments) { [weak self] answer in
             guard let self, generation == self.generation else { return }
-            if !message.isError { body(self, message) }
+            if case .success(let message) = answer { body(self, message) }
             unanswered -= 1
             tell()
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtoneBus
 package import DialtonePlatform
 internal import Glibc
 
@@ -22,7 +23,7 @@ package final class SleepWatch {
     private static let manager = "org.freedesktop.login1.Manager"
 
     private let handler: @AgentQueue (Word) -> Void
-    private var bus: SystemBus?
+    private var bus: BusConnection?
     /// The lock, for as long as it is open.
     private var lock: OwnedDescriptor?
     private var isFallingAsleep = false
@@ -33,7 +34,7 @@ package final class SleepWatch {
     ///   usual place.
     package init(address: String? = nil, _ handler: @escaping @AgentQueue (Word) -> Void) {
         self.handler = handler
-        bus = SystemBus(address: address ?? SystemBus.address) { [weak self] in
+        bus = BusConnection(address: address ?? BusConnection.systemAddress) { [weak self] in
             self?.subscribe()
         } lost: { [weak self] in
             self?.letGo()
@@ -49,9 +50,9 @@ package final class SleepWatch {
     }
 
     private func subscribe() {
-        bus?.followOwner(of: Self.service) { [weak self] isThere in
+        bus?.followOwner(of: Self.service) { [weak self] owner in
             self?.isFallingAsleep = false
-            if isThere { self?.takeLock() } else { self?.letGo() }
+            if owner != nil { self?.takeLock() } else { self?.letGo() }
         }
         bus?.subscribe(
             "type='signal',sender='\(Self.service)',path='\(Self.path)',interface='\(Self.manager)',"
@@ -70,10 +71,11 @@ package final class SleepWatch {
 
     private func takeLock() {
         let arguments = ["sleep", "Dialtone", "Takes note before the machine sleeps", "delay"]
-        bus?.call(Self.service, Self.path, Self.manager, "Inhibit", arguments) { [weak self] message in
+        bus?.call(Self.service, Self.path, Self.manager, "Inhibit", arguments) { [weak self] answer in
             // Refused, or there is no logind: the resume is noticed by the clocks. An answer that comes when the
             // machine is on its way to sleep already would hold it up for nothing.
-            guard let self, !isFallingAsleep, !message.isError, let descriptor = message.descriptor() else { return }
+            guard let self, !isFallingAsleep, case .success(let message) = answer, let descriptor = message.descriptor()
+            else { return }
             lock = consume descriptor
         }
     }

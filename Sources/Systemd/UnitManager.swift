@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtoneBus
 package import DialtonePlatform
-internal import Glibc
 
 /// Starts and thaws units, by the service manager's D-Bus interface (org.freedesktop.systemd1(5)).
 ///
@@ -55,13 +55,6 @@ package final class UnitManager {
         bus.client = self
     }
 
-    /// Where the bus of the user's session is, on which the user's own manager is: `$DBUS_SESSION_BUS_ADDRESS`, else
-    /// the socket in `$XDG_RUNTIME_DIR`; `nil` where there is neither.
-    package nonisolated static var sessionAddress: String? {
-        if let address = getenv("DBUS_SESSION_BUS_ADDRESS") { return String(cString: address) }
-        return getenv("XDG_RUNTIME_DIR").map { "unix:path=\(String(cString: $0))/bus" }
-    }
-
     /// Starts a unit, and tells when it has started (`systemctl start`). A unit that runs is left alone.
     ///
     /// - Parameter completion: is called once, later.
@@ -106,10 +99,12 @@ package final class UnitManager {
         _ method: String, _ arguments: [String], _ request: Pending,
         _ body: @escaping @AgentQueue (UnitManager, BusMessage) -> Void
     ) {
-        let handler: @AgentQueue (BusMessage) -> Void = { [weak self] message in
+        let handler: @AgentQueue (Result<BusMessage, BusFailure>) -> Void = { [weak self] answer in
             guard let self else { return }
-            if let text = message.errorText { return finish(request, .failure(Failure(text: text))) }
-            body(self, message)
+            switch answer {
+            case .success(let message): body(self, message)
+            case .failure(let failure): finish(request, .failure(Failure(text: "\(failure)")))
+            }
         }
         switch request.request {
         case .start: bus.callForJob(method, arguments, handler)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtoneBus
 internal import Glibc
 
 /// A program that the service manager is to run, as a unit of its own.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CDialtoneSystemd
+internal import DialtoneBus
 package import DialtonePlatform
 internal import Glibc
 
@@ -28,7 +28,7 @@ package final class UnitPrograms {
         var began: (@AgentQueue (Result<Start, UnitManager.Failure>) -> Void)?
         var ended: (@AgentQueue (UnitProgram.End) -> Void)?
         var job = ManagerJob()
-        var follows: SystemBus.Subscription?
+        var follows: BusConnection.Subscription?
         var timer: Timers.Timer?
         /// Whether the manager was asked to begin it.
         var isRequested = false
@@ -115,11 +115,14 @@ package final class UnitPrograms {
 
     private func send(_ program: Running) {
         program.isRequested = true
-        bus.callForJob("StartTransientUnit", filling: program.write) { [weak self] message in
+        bus.callForJob("StartTransientUnit", filling: program.write) { [weak self] answer in
             guard let self else { return }
-            if let text = message.errorText { return fail(program, text) }
-            guard let job = message.string() else { return fail(program, "the service manager named no job") }
-            if let result = program.job.isNamed(job) { jobEnded(of: program, result) }
+            switch answer {
+            case .success(let message):
+                guard let job = message.string() else { return fail(program, "the service manager named no job") }
+                if let result = program.job.isNamed(job) { jobEnded(of: program, result) }
+            case .failure(let failure): fail(program, "\(failure)")
+            }
         }
     }
 
@@ -162,14 +165,16 @@ package final class UnitPrograms {
 
     private func look(at program: Running, _ completion: @escaping @AgentQueue (State) -> Void) {
         let types = ["MainPID": "u", "ExecMainPID": "u", "ExecMainCode": "i", "ExecMainStatus": "i"]
-        bus.properties(of: "org.freedesktop.systemd1.Service", at: Self.path(of: program.unit)) { message in
+        bus.properties(of: "org.freedesktop.systemd1.Service", at: Self.path(of: program.unit)) { answer in
             var state = State()
-            message.forEachProperty(types) { name in
-                switch name {
-                case "MainPID": state.process = message.uint32() ?? 0
-                case "ExecMainPID": state.formerProcess = message.uint32() ?? 0
-                case "ExecMainCode": state.code = message.int32() ?? 0
-                default: state.status = message.int32() ?? 0
+            if case .success(let message) = answer {
+                message.forEachProperty(types) { name in
+                    switch name {
+                    case "MainPID": state.process = message.uint32() ?? 0
+                    case "ExecMainPID": state.formerProcess = message.uint32() ?? 0
+                    case "ExecMainCode": state.code = message.int32() ?? 0
+                    default: state.status = message.int32() ?? 0
+                    }
                 }
             }
             completion(state)
@@ -177,10 +182,7 @@ package final class UnitPrograms {
     }
 
     private static func path(of unit: String) -> String {
-        var path: UnsafeMutablePointer<CChar>?
-        guard sd_bus_path_encode("\(ManagerBus.root)/unit", unit, &path) >= 0, let path else { return ManagerBus.root }
-        defer { free(path) }
-        return String(cString: path)
+        BusConnection.path(of: unit, below: "\(ManagerBus.root)/unit") ?? ManagerBus.root
     }
 
     private func fail(_ program: Running, _ reason: String) {

@@ -46,6 +46,12 @@ enum Output {
         _ = Glibc.write(STDERR_FILENO, bytes, bytes.count)
     }
 
+    /// Writes to the terminal, beside what the command puts out.
+    static func prompt(_ text: String) {
+        let bytes = Array(text.utf8)
+        _ = Glibc.write(STDERR_FILENO, bytes, bytes.count)
+    }
+
     /// Ends the process as soon as nobody reads its output any more (`dialtone watch | head -1`), not only when there
     /// is a next line to write: on a quiet network that may be hours away.
     @AgentQueue

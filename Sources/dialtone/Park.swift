@@ -18,7 +18,7 @@ struct Park: AsyncParsableCommand {
     var epoch: Int?
 
     @OptionGroup
-    var opening: OpeningOption
+    var left: LeftOptions
 
     @OptionGroup
     var owner: OwnerOption
@@ -39,6 +39,7 @@ struct Park: AsyncParsableCommand {
     func run() async throws {
         guard let parked else { return }
         try await DialtoneClient().park(
-            name, owner: owner.number ?? Self.ownerOfTaken, epoch: parked, opening: opening.wire())
+            name, owner: owner.number ?? Self.ownerOfTaken, epoch: parked, opening: left.openingWire(),
+            answers: left.answersWire())
     }
 }

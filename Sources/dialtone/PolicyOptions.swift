@@ -61,7 +61,7 @@ struct PolicyOptions: ParsableArguments {
     var keepalive: KeepaliveOptions
 
     @OptionGroup
-    var opening: OpeningOption
+    var left: LeftOptions
 
     @OptionGroup(title: "TLS")
     var tls: TLSOptions
@@ -79,7 +79,7 @@ struct PolicyOptions: ParsableArguments {
     /// For the daemon.
     func settings() throws -> ConnectionsAPI.Settings {
         .init(
-            keepalive: keepalive.wire, opening: try opening.wire(), tls: tls.wire,
+            keepalive: keepalive.wire, opening: try left.openingWire(), answers: try left.answersWire(), tls: tls.wire,
             userTimeout: userTimeout?.duration, grace: grace?.duration,
             keepAbandoned: keepsAbandonedFlow ? true : nil, makeBeforeBreak: makeBeforeBreak,
             otherUplinks: otherUplinks,

@@ -35,7 +35,7 @@ struct Take: AsyncParsableCommand {
     var onData = false
 
     @OptionGroup
-    var opening: OpeningOption
+    var left: LeftOptions
 
     @OptionGroup
     var owner: OwnerOption
@@ -49,7 +49,7 @@ struct Take: AsyncParsableCommand {
 
     func run() async throws {
         let command = try ForegroundCommand(command)
-        let steps = try opening.wire()
+        let (steps, answers) = (try left.openingWire(), try left.answersWire())
         let client = DialtoneClient()
         let flow = try await client.take(name, owner: owner.number, until: onData ? .data : wait ? .flow : nil)
         let (epoch, isOver, owner) = (flow.epoch, flow.isOver, flow.connection.owner)
@@ -61,15 +61,16 @@ struct Take: AsyncParsableCommand {
         if isOver {
             try? await client.park(name, owner: owner, epoch: epoch)
         } else {
-            try await park(epoch, of: owner, leaving: steps, client)
+            try await park(epoch, of: owner, leaving: steps, answers, client)
         }
     }
 
     private func park(
-        _ epoch: Int, of owner: Int?, leaving steps: [ConnectionsAPI.OpeningStep]?, _ client: DialtoneClient
+        _ epoch: Int, of owner: Int?, leaving steps: [ConnectionsAPI.OpeningStep]?,
+        _ answers: [ConnectionsAPI.AnsweredMessage]?, _ client: DialtoneClient
     ) async throws {
         do throws(DialtoneError) {
-            try await client.park(name, owner: owner, epoch: epoch, opening: steps)
+            try await client.park(name, owner: owner, epoch: epoch, opening: steps, answers: answers)
         } catch {
             guard error.code == .staleEpoch else { throw error }
             // The command did what it was to do; the agent has another flow by now, and sees to the rest.

@@ -132,6 +132,7 @@ struct AgentStateTests {
         kept.isConfigured = true
         kept.redials = false
         kept.opening = Array("[]".utf8)
+        kept.answers = Array("[{}]".utf8)
         kept.processes = [
             SavedProcess(process: KnownProcess(1), stored: 12, launchedAs: nil),
             SavedProcess(process: KnownProcess(2), stored: 13, launchedAs: 4711),
@@ -149,6 +150,7 @@ struct AgentStateTests {
         kept.flows.standing?.adoption.ownership = FlowOwnership(holder: .client, session: .unknown)
         kept.flows.standing?.adoption.lastProof = .milliseconds(1234)
         kept.flows.standing?.adoption.interface = "wlan0"
+        kept.flows.standing?.adoption.handled = .max
         kept.flows.standing?.adoption.security = TLSSummary(
             version: .v13, cipher: "any", assurance: .pinned, isResumed: true, applicationProtocol: "sip/2",
             certificateEnd: .init(seconds: 2_000_000_000, isOwn: true))
@@ -163,9 +165,10 @@ struct AgentStateTests {
         #expect(try SavedConnection(FieldReader(fields.bytes[...])) == kept)
     }
 
-    @Test func `what is shown of it has no byte of its settings and its opening`() {
+    @Test func `what is shown of it has no byte of its settings, its opening and its answers`() {
         var kept = SavedConnection(name: "office", owner: 7, isConfigured: false, remote: "tcp://h:1")
         (kept.parameters, kept.opening) = (Array("swordfish".utf8), Array("swordfish".utf8))
+        kept.answers = Array("swordfish".utf8)
         var dumped = ""
         dump(kept, to: &dumped)
         // As text, and as numbers of bytes.

@@ -109,6 +109,7 @@ struct Extremes {
                         send: name == "custom" ? extremes.text() : nil, expect: name == "custom" ? extremes.text() : nil
                     )
                 }, opening: maybe { extremes in (0...extremes.random.below(3)).map { _ in extremes.step() } },
+                answers: maybe(10) { extremes in (0...extremes.random.below(3)).map { _ in extremes.answer() } },
                 backoff: maybe { extremes in
                     ConnectionsAPI.Backoff(
                         initial: extremes.maybe { $0.milliseconds() },
@@ -132,6 +133,14 @@ struct Extremes {
             overtakenBy: maybe(10) { [$0.text()] })
     }
 
+    private mutating func answer() -> ConnectionsAPI.AnsweredMessage {
+        let name = pick(["websocket", "xmpp", "custom"])
+        let isCustom = name == "custom"
+        return .init(
+            protocol: name, receive: isCustom ? text() : nil, send: isCustom ? maybe { $0.text() } : nil,
+            handled: name == "xmpp" ? maybe { $0.number() } : nil)
+    }
+
     /// Lets a connection live for a while in virtual time, and tells it whatever may be told.
     mutating func live(under policy: ConnectionPolicy) {
         var machine = ConnectionStateMachine(policy: policy, now: now)
@@ -144,6 +153,7 @@ struct Extremes {
                 case .scheduleTimer(_, let deadline): timers.append(deadline)
                 case .keepAlive(_, let heartbeat?): extremes.plan(heartbeat)
                 case .playOpening(_, let opening): extremes.play(opening)
+                case .answerMessages(_, let answers?): extremes.ask(answers)
                 default: break
                 }
             }
@@ -206,6 +216,16 @@ struct Extremes {
             guard let next = planner.nextWake else { return }
             now = max(now, next)
             _ = planner.take(at: now)
+        }
+    }
+
+    private mutating func ask(_ answers: AnsweredMessages) {
+        var input = ParkedInput()
+        input.questions = ServerQuestions(answers)
+        for _ in 0..<8 {
+            let unread = Array(text().utf8.prefix(4096)) + [0x89, 0]
+            if case .reply = input.next(unread, at: now, using: &random) { input.answered(at: now) }
+            _ = input.lacksRoom(at: now)
         }
     }
 

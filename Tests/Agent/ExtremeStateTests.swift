@@ -156,6 +156,7 @@ private enum Record {
     /// What the next process does with a connection: its policy, its flow, its wake.
     static func goOn(with kept: SavedConnection, _ random: inout SplitMix64) {
         _ = LeftOpening(given: kept.opening)
+        _ = LeftAnswers(given: kept.answers)
         let now = Duration.seconds(1000)
         let policy = ConnectionPolicy(remote: .office)
         var machine = ConnectionStateMachine(policy: policy, now: now)

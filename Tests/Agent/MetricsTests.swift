@@ -85,7 +85,7 @@ struct MetricsTests {
     @Test func `what is damaged of the counts costs the counts and not the connection`() throws {
         var kept = SavedConnection(name: "office", owner: 1000, isConfigured: false, remote: "tcp://a.example:1")
         var totals = SavedTotals(since: .now())
-        totals.totals.connectedDials = 7
+        (totals.totals.connectedDials, totals.totals.answeredMessages) = (7, 8)
         totals.totals.outages = [.refused: 3]
         totals.totals.wakes[nil] = .init()
         totals.totals.wakes[.unit] = .init()

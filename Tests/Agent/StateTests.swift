@@ -94,7 +94,7 @@ struct StateTests {
             ([:], 1, nil),
         ] as [([String: String], uid_t, String?)])
     func `the directory is where the environment says`(environment: [String: String], user: uid_t, path: String?) {
-        #expect(StateDirectory.standard(user: user) { environment[$0] } == path)
+        #expect(StatePath.standard(user: user) { environment[$0] } == path)
     }
 
     @Test func `a directory is one daemon's, and its own`() throws {

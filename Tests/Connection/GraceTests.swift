@@ -85,7 +85,55 @@ import Testing
         #expect(harness.status.state == .ready)
     }
 
+    @Test func `what was dialled beside it is given up`() {
+        var harness = Harness.ready()
+        harness.tell(all: .pathChanged(.none), .pathChanged(.modem))
+        let actions = harness.tell(.pathChanged(.wifi), after: .seconds(1))
+        #expect(Self.closes(actions) == [.closeSocket(epoch: 2, .pathMoved, .dropped)])
+        #expect(actions.contains(.cancelTimer(.dial)))
+    }
+
+    @Test func `but not a dial over a path that was the better one, and may still be`() {
+        var harness = Harness.ready()
+        harness.tell(.pathChanged(.none))
+        harness.tell(.pathChanged(.wifi), after: .seconds(1))
+        harness.tell(all: .pathChanged(.modem), .pathChanged(.unknown))
+        let actions = harness.tell(.acknowledged(epoch: 1, begun: harness.now))
+        #expect(Self.closes(actions) == [])
+        harness.tell(.dialSucceeded(epoch: 2, local: .overModem, remote: .office))
+        #expect((harness.status.state, harness.status.epoch) == (.ready, 2))
+    }
+
     // MARK: - It does not
+
+    @Test func `a proof that it owed before is not awaited any more when its time is over`() {
+        var harness = Harness.ready()
+        harness.tell(all: .pathChanged(.gatewayMoved), .pathChanged(.none))
+        let actions = harness.tell(.timerFired(.proof), after: .seconds(5))
+        #expect(Self.closes(actions) == [.closeSocket(epoch: 1, .pathLost, .dropped)])
+        #expect(!actions.contains(.cancelTimer(.proof)), "that has rung")
+    }
+
+    @Test func `a dial whose path moves is begun again`() {
+        var harness = Harness.ready()
+        harness.tell(all: .pathChanged(.none), .pathChanged(.modem))
+        var moved = Path.modem
+        moved.gateway = IPAddress("10.64.0.254")
+        let actions = harness.tell(.pathChanged(moved))
+        #expect(Self.closes(actions) == [.closeSocket(epoch: 2, .pathMoved, .dropped)])
+        #expect(actions.contains(.openSocket(.overModem(epoch: 3))))
+    }
+
+    @Test func `a dial that waits for its turn does so no longer than the turn, also when its time is over`() {
+        var harness = Harness.ready()
+        let turn = harness.now + .seconds(60)
+        harness.dialsFrom = turn
+        harness.tell(.pathChanged(.none))
+        #expect(harness.tell(.pathChanged(.modem)).contains(.scheduleTimer(.retry, deadline: turn)))
+        harness.tell(.timerFired(.proof), after: .seconds(5))
+        #expect(harness.status.state == .backingOff)
+        #expect((harness.status.reason, harness.machine.awaitedTurn) == (.awaitsTurn, turn))
+    }
 
     @Test func `without its way it is closed in the end`() {
         var harness = Harness.ready()
@@ -194,7 +242,9 @@ import Testing
         #expect((harness.status.state, harness.status.epoch) == (.ready, 1))
     }
 
-    @Test func `also where its own way alone shows that`() {
+    /// A flow to a name whose address is gone, and a login over the modem beside it, before the connection's path
+    /// became unknown.
+    private func loggingIn(to remote: Endpoint) -> Harness {
         var policy = ConnectionPolicy.named
         policy.opening = Self.login
         var harness = Harness(policy)
@@ -202,12 +252,37 @@ import Testing
         harness.answer([.office])
         harness.tell(.dialSucceeded(epoch: 1, local: .local, remote: .office))
         harness.tell(all: .sessionOpened(epoch: 1), .localAddressRemoved(.wifiSource), .pathChanged(.modem))
-        harness.answer([.office])
-        harness.tell(.dialSucceeded(epoch: 2, local: .overModem, remote: .office))
+        harness.answer([remote.address])
+        harness.tell(.dialSucceeded(epoch: 2, local: .overModem, remote: remote))
         let unknown = harness.tell(.pathChanged(.unknown), after: .seconds(1))
         #expect(Self.closes(unknown) == [])
+        return harness
+    }
+
+    @Test func `also where its own way alone shows that`() {
+        var harness = loggingIn(to: .office)
         let back = harness.tell(.flowPathChanged(epoch: 1, .wifi))
         #expect(Self.closes(back) == [.closeSocket(epoch: 2, .pathMoved, .dropped)])
+    }
+
+    @Test func `a login over a way of which nothing was heard goes on`() {
+        var harness = loggingIn(to: .second)
+        let back = harness.tell(.flowPathChanged(epoch: 1, .wifi))
+        #expect(back.contains(.probe(epoch: 1)))
+        #expect(Self.closes(back) == [], "the server has heard of it")
+    }
+
+    @Test func `and when the old flow proves itself meanwhile`() {
+        var policy = ConnectionPolicy.office
+        (policy.opening, policy.movesToBetterPath) = (Self.login, false)
+        var harness = Harness.ready(policy)
+        harness.tell(all: .sessionOpened(epoch: 1), .pathChanged(.none))
+        harness.tell(.pathChanged(.wifi), after: .seconds(1))
+        harness.tell(all: .pathChanged(.modem), .dialSucceeded(epoch: 2, local: .overModem, remote: .office))
+        let actions = harness.tell(.acknowledged(epoch: 1, begun: harness.now))
+        #expect(Self.closes(actions) == [])
+        harness.tell(.sessionOpened(epoch: 2))
+        #expect((harness.status.state, harness.status.epoch) == (.ready, 2))
     }
 }
 
@@ -225,7 +300,7 @@ import Testing
         grace.returned()
         #expect(!grace.isSilent && grace.isRunning && grace.ending == nil)
         #expect(grace.lost(.pathLost, because: .pathMoved, for: .seconds(5), at: .seconds(14)) == true)
-        #expect(grace.ending?.at == .seconds(15))
+        #expect(grace.ending?.at == .seconds(15) && grace.ending?.cause == .pathMoved)
         grace.returned()
         #expect(grace.lost(.pathLost, because: .pathMoved, for: .seconds(5), at: .seconds(15)) == false)
         #expect(!grace.isSilent, "nothing was done")

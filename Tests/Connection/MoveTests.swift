@@ -119,6 +119,41 @@ import Testing
         #expect(harness.status.epoch == 1)
     }
 
+    @Test func `news of the better path that moves no packet leaves the dial alone`() {
+        var harness = Harness.ready()
+        var withoutDNS = Path.modem
+        withoutDNS.supportsDNS = false
+        harness.tell(.pathChanged(withoutDNS))
+        let actions = harness.tell(.pathChanged(.modem))
+        #expect(!actions.contains { if case .closeSocket = $0 { true } else { false } }, "\(actions)")
+    }
+
+    @Test func `a login that is under way outlives a change of the better path`() {
+        var policy = ConnectionPolicy.office
+        policy.opening = Opening([.init(send: [1], answer: ExpectedAnswer(BytePattern([2])))])
+        var harness = Harness.ready(policy)
+        harness.tell(all: .sessionOpened(epoch: 1), .pathChanged(.modem))
+        harness.tell(.dialSucceeded(epoch: 2, local: .overModem, remote: .office))
+        var moved = Path.modem
+        moved.gateway = IPAddress("10.64.0.254")
+        let actions = harness.tell(.pathChanged(moved))
+        #expect(!actions.contains { if case .closeSocket = $0 { true } else { false } }, "\(actions)")
+    }
+
+    @Test func `what waits for the next try waits for nothing where no better path is known any more`() {
+        var harness = moving()
+        harness.tell(all: .acknowledged(epoch: 1, begun: harness.now), .dialFailed(epoch: 2, .refused))
+        #expect(harness.tell(.pathChanged(.unknown)).contains(.cancelTimer(.retry)))
+    }
+
+    @Test func `a path that flaps is dialled as often as the connection may dial`() {
+        var harness = Harness.ready()
+        for _ in 2...DialBudget.burst { harness.tell(all: .pathChanged(.modem), .pathChanged(.wifi)) }
+        let actions = harness.tell(.pathChanged(.modem))
+        #expect(!actions.contains { if case .openSocket = $0 { true } else { false } })
+        #expect(actions.contains(.scheduleTimer(.retry, deadline: harness.now + DialBudget.interval)))
+    }
+
     @Test func `when the old flow ends the move is the dial`() {
         var harness = moving()
         let actions = harness.tell(.remoteClosed(epoch: 1))
@@ -178,7 +213,7 @@ import Testing
     ) -> Bool {
         var flow = StandingFlow.overWifi(isBound: isBound)
         change(&flow)
-        return Move.way(from: flow, over: path, under: policy) != nil
+        return Move.betterPath(than: flow, over: path, under: policy) != nil
     }
 
     private static func lose(_ flow: inout StandingFlow) {
@@ -203,8 +238,22 @@ import Testing
         var other = Path.modem
         other.destination = .second
         #expect(!leaves(over: other))
-        #expect(!leaves(over: .modem, { $0.ownership.hasArrivals = true }))
+        var onDemand = Path.modem
+        onDemand.status = .requiresConnection
+        #expect(!leaves(over: onDemand))
+        #expect(!leaves(over: .modem, { _ = $0.ownership.arrived() }))
         #expect(!leaves(over: .modem, under: Self.staying) && !leaves(over: .modem, under: Self.single))
+    }
+
+    @Test func `from one with a way of its own that way, while the connection is dialled at all`() {
+        var elsewhere = Path.wifi
+        elsewhere.destination = .second
+        var flow = StandingFlow.overWifi()
+        flow.way.ownPath(is: .modem)
+        #expect(Move.betterPath(than: flow, over: elsewhere, under: .office) == .modem)
+        #expect(Move.betterPath(than: flow, over: Path.none, under: .office) == nil)
+        flow.way.ownPath(is: .wifi)
+        #expect(Move.betterPath(than: flow, over: .modem, under: .office) == nil)
     }
 
     @Test func `from a silent one any path, once its own way is known`() {
@@ -223,7 +272,7 @@ import Testing
         func back(_ flow: inout StandingFlow) {
             Self.lose(&flow)
             flow.grace.returned()
-            flow.ownership.hasArrivals = true
+            _ = flow.ownership.arrived()
         }
         #expect(leaves(over: .modem, back, under: Self.staying) && !leaves(over: .wifi, back, under: Self.staying))
     }
@@ -232,9 +281,22 @@ import Testing
         #expect(leaves(over: .modem, isBound: true))
         #expect(!leaves(over: .wifi, isBound: true) && !leaves(over: .unknown, isBound: true))
         #expect(!leaves(over: .modem, isBound: true, under: Self.staying))
-        #expect(!leaves(over: .modem, { $0.ownership.hasArrivals = true }, isBound: true))
+        #expect(!leaves(over: .modem, { _ = $0.ownership.arrived() }, isBound: true))
         #expect(
             !leaves(over: .modem, { $0.opening = OpeningProgress(of: Opening([]), at: .seconds(10)) }, isBound: true))
+    }
+
+    @Test func `it has a dial`() {
+        var numbers = Dial.Numbers()
+        var turn = Turn(now: .seconds(10), dialsFrom: .zero, random: FixedRandom())
+        let policy = ConnectionPolicy.office
+        var dial = Dial(
+            Dial.Setting(policy: policy, options: policy.socketOptions, path: .modem, known: nil, patience: nil),
+            &numbers, &turn)
+        _ = dial.goOn(&numbers, &turn)
+        let move = Move(by: dial, afterFailures: 3)
+        #expect(move.dial != nil && move.next == nil && move.deadline == nil && move.failures == 3)
+        #expect(move.epochs == [1] && move.uses(.modemSource) && !move.uses(.wifiSource))
     }
 
     @Test func `it has a wait, or a flow that logs in`() {

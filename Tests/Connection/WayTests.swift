@@ -124,9 +124,9 @@ import Testing
 
     @Test func `it is the connection's as long as that leads to the flow's other end`() {
         var way = Way()
-        for path in [nil, Path.wifi, Path.none] {
+        for path in [nil, Path.wifi, .modem, Path.none] {
             #expect(way.connectionsPath(is: path, of: ends, isNamed: true, after: nil) == .unchanged)
-            #expect(!way.isApart && way.path(orConnections: path) == path)
+            #expect(!way.isApart && !way.isDetour && way.path(orConnections: path) == path)
         }
         #expect(way.connectionsPath(is: elsewhere, of: ends, isNamed: false, after: nil) == .unchanged)
         #expect(way.connectionsPath(is: elsewhere, of: ends, isNamed: true, after: .wifi) == .begins)
@@ -149,9 +149,21 @@ import Testing
         other.interface = Path.modem.interface
         #expect(way.connectionsPath(is: other, of: ends, isNamed: false, after: nil) == .unchanged)
         #expect(way.isDetour, "the same address on another interface")
+        other = .wifi
+        other.source = .modemSource
+        #expect(way.connectionsPath(is: other, of: ends, isNamed: false, after: nil) == .unchanged)
+        #expect(way.isDetour, "another address on the same interface")
         #expect(way.connectionsPath(is: elsewhere, of: ends, isNamed: true, after: nil) == .begins, "unbound")
         #expect(!way.isDetour && way.isApart)
         #expect(way.connectionsPath(is: .wifi, of: ends, isNamed: true, after: nil) == .ends)
+        var lost = Path.modem
+        lost.status = .unsatisfied
+        var withoutSource = Path.modem
+        withoutSource.source = nil
+        for path in [nil, lost, withoutSource] {
+            #expect(way.connectionsPath(is: path, of: ends, isNamed: true, after: nil) == .unchanged)
+            #expect(!way.isDetour, "what does not say which uplink changes nothing: \(String(describing: path))")
+        }
         #expect(way.connectionsPath(is: .modem, of: ends, isNamed: true, after: nil) == .begins)
         #expect(way.isDetour)
     }
@@ -164,7 +176,7 @@ import Testing
         #expect(way.forget(source: .wifiSource) == true)
         #expect(way.path(orConnections: nil)?.source == nil && way.path(orConnections: nil)?.status == .satisfied)
         way.mustBeAsked()
-        #expect(way.isAwaited)
+        #expect(way.isAwaited && way.path(orConnections: .modem) == nil)
         #expect(way.forget(source: .wifiSource) == false)
     }
 }

@@ -48,6 +48,7 @@ import Testing
         func connection(
             _ connection: ConnectionDriver, did event: ConnectionEvent, wake: StandingWake?, _ report: WakeReport?
         ) {}
+        func connectionAnswered(_ connection: ConnectionDriver) {}
         func connection(_ connection: ConnectionDriver, attempts attempt: WakeAttempt, _ process: KnownProcess?) {}
         func connection(
             _ connection: ConnectionDriver, launches attempt: WakeAttempt, with flow: consuming HandedFlow?

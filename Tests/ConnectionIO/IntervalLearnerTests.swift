@@ -167,4 +167,5 @@ import Testing
 private final class Nobody: KeepaliveSenderOwner {
     nonisolated init() {}
     func keepaliveSender(heard word: ConnectionInput) {}
+    func keepaliveSenderAnswered(on epoch: UInt64) {}
 }

@@ -192,6 +192,117 @@ import Testing
     }
 }
 
+/// Messages that are answered on real sockets: what is written, what is read, and who hears of it.
+@AgentQueue
+@Suite(.timeLimit(.minutes(1))) struct AnsweringTests {
+    private static let ask = "ASK\n"
+    private static let reply = "YES\n"
+    private static let answered = AnsweredMessages([
+        .custom(receive: BytePattern(Array(ask.utf8)), send: Array(reply.utf8))
+    ])
+
+    private let wakes = CoalescedTimers()
+
+    private func fixture() async throws -> Fixture {
+        let fixture = try await Fixture(wakes)
+        fixture.keepaliveSender.answer(Self.answered, on: fixture.flow)
+        fixture.keepaliveSender.watchInput(of: fixture.flow, true)
+        return fixture
+    }
+
+    @Test func `a message is answered and nobody is told`() async throws {
+        let fixture = try await fixture()
+        for _ in 1...3 {
+            fixture.peer.send(Self.ask)
+            expect(await fixture.heard.next(), is: Self.reply)
+            expect(await fixture.answered.next(), is: 1)
+        }
+        #expect(fixture.unread == "")
+        // The first word is of what is more than that, and all of that is there.
+        fixture.peer.send(Self.ask + "INVITE" + Self.ask)
+        expect(await fixture.heard.next(), is: Self.reply)
+        expect(await fixture.words.next(), is: .arrived(epoch: 1))
+        #expect(fixture.unread == "INVITE" + Self.ask)
+        fixture.close()
+    }
+
+    @Test func `what waited before is answered`() async throws {
+        let fixture = try await Fixture(wakes)
+        fixture.peer.send(Self.ask + Self.ask)
+        fixture.keepaliveSender.answer(Self.answered, on: fixture.flow)
+        fixture.keepaliveSender.watchInput(of: fixture.flow, true)
+        for _ in 1...2 { expect(await fixture.heard.next(), is: Self.reply) }
+        fixture.peer.send("x")
+        expect(await fixture.words.next(), is: .arrived(epoch: 1))
+        #expect(fixture.unread == "x")
+        fixture.close()
+    }
+
+    @Test func `a message in pieces is left until it is whole`() async throws {
+        let fixture = try await fixture()
+        fixture.peer.send("A")
+        fixture.keepaliveSender.sortInput(on: 1)
+        #expect(fixture.unread == "A")
+        fixture.peer.send("SK\n")
+        expect(await fixture.heard.next(), is: Self.reply)
+        #expect(fixture.unread == "")
+        fixture.close()
+    }
+
+    @Test func `nothing is answered any more once a client has the flow`() async throws {
+        let fixture = try await fixture()
+        fixture.peer.send(Self.ask)
+        expect(await fixture.heard.next(), is: Self.reply)
+        fixture.keepaliveSender.answer(nil, on: fixture.flow)
+        fixture.keepaliveSender.watchInput(of: fixture.flow, false)
+        fixture.peer.send(Self.ask)
+        fixture.keepaliveSender.sortInput(on: 1)
+        #expect(fixture.unread == Self.ask)
+        #expect(fixture.peer.everything() == Self.reply)
+        fixture.close()
+    }
+
+    @Test func `the answer to a keepalive and a message are told apart`() async throws {
+        let fixture = try await fixture()
+        let heartbeat = Heartbeat(.crlf, interval: .milliseconds(100), answerDeadline: .seconds(3600))
+        fixture.keepaliveSender.keepAlive(fixture.flow, heartbeat)
+        expect(await fixture.heard.next(), is: "\r\n\r\n")
+        expect(await fixture.words.next(), is: .probeSent(epoch: 1))
+        fixture.peer.send(Self.ask + "\r\n" + Self.ask)
+        for _ in 1...2 { expect(await fixture.heard.next(), is: Self.reply) }
+        expect(await fixture.words.next(), is: .answered(epoch: 1, count: 1))
+        #expect(fixture.unread == "")
+        fixture.close()
+    }
+
+    @Test func `without room a message stays until there is some`() async throws {
+        let fixture = try await Fixture(wakes, isHeard: false)
+        fixture.keepaliveSender.answer(Self.answered, on: fixture.flow)
+        fixture.keepaliveSender.watchInput(of: fixture.flow, true)
+        let number = try #require(fixture.flow.number)
+        // Of a client that was in a hurry, on a line that was cut in the middle: nothing makes room. The queue hears of
+        // the message when it is asked to look.
+        try fixture.peer.loseEverything()
+        fixture.peer.send(Self.ask)
+        var written = 0
+        let block = [UInt8](repeating: 0x2E, count: 65536)
+        while true {
+            let count = Glibc.send(number, block, block.count, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
+            guard count > 0 else { break }
+            written += count
+        }
+        fixture.keepaliveSender.sortInput(on: 1)
+        #expect(fixture.unread == Self.ask)
+        #expect(fixture.keepaliveSender.finishReply(on: 1))
+        try fixture.peer.loseNothing()
+        let heard = try await fixture.peer.receive(written + Self.reply.utf8.count)
+        #expect(heard.suffix(4).elementsEqual(Self.reply.utf8), "\(heard.suffix(8))")
+        expect(await fixture.answered.next(), is: 1)
+        #expect(fixture.unread == "")
+        fixture.close()
+    }
+}
+
 /// One flow with its keepaliveSender, and its server.
 @AgentQueue
 private final class Fixture: KeepaliveSenderOwner {
@@ -200,16 +311,21 @@ private final class Fixture: KeepaliveSenderOwner {
     let peer: Peer
     let heard: Inbox<String>
     let words = Inbox<ConnectionInput>()
+    let answered = Inbox<UInt64>()
     private(set) lazy var keepaliveSender = KeepaliveSender(wakes, IntervalLearner(), owner: self)
     private let wakes: CoalescedTimers
 
-    /// - Parameter length: of a keepalive.
-    init(_ wakes: CoalescedTimers, length: Int = 4, options: SocketOptions = .usual) async throws {
+    /// - Parameters:
+    ///   - length: of a keepalive.
+    ///   - isHeard: whether the server reads what comes by itself.
+    init(
+        _ wakes: CoalescedTimers, length: Int = 4, options: SocketOptions = .usual, isHeard: Bool = true
+    ) async throws {
         self.wakes = wakes
         let server = try LoopbackServer()
         flow = try Flow(.to(server.endpoint, options: options), owner: listener)
         peer = try server.accept()
-        heard = try peer.listen(toMessagesOf: length)
+        heard = isHeard ? try peer.listen(toMessagesOf: length) : Inbox()
         _ = await listener.next()
     }
 
@@ -225,6 +341,8 @@ private final class Fixture: KeepaliveSenderOwner {
     }
 
     func keepaliveSender(heard word: ConnectionInput) { words.put(word) }
+
+    func keepaliveSenderAnswered(on epoch: UInt64) { answered.put(epoch) }
 
     /// What waits for the client.
     var unread: String { String(decoding: flow.peek(), as: UTF8.self) }

@@ -163,6 +163,14 @@ final class Peer {
         if result != 0 { throw SystemError.last("attaching a filter") }
     }
 
+    /// Loses nothing any more.
+    func loseNothing() throws {
+        var ignored: CInt = 0
+        let size = socklen_t(MemoryLayout.size(ofValue: ignored))
+        let result = setsockopt(number, SOL_SOCKET, SO_DETACH_FILTER, &ignored, size)
+        if result != 0 { throw SystemError.last("detaching a filter") }
+    }
+
     /// Closes in order.
     func close() {
         registration?.cancel()

@@ -34,6 +34,8 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
     private var observers: [Int: @AgentQueue (Path) -> Void] = [:]
     private var nextObserver = 0
     let events = Inbox<ConnectionEvent>()
+    /// The flows on which a message was answered.
+    let answered = Inbox<UInt64>()
     private(set) lazy var context = DialerContext(paths: self, names: self, relay: .test, intervals: intervals)
 
     init(_ path: Path) {
@@ -101,6 +103,7 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
         if report == nil { events.put(event) }
     }
 
+    func connectionAnswered(_ connection: ConnectionDriver) { answered.put(connection.status.epoch) }
     func connection(_ connection: ConnectionDriver, attempts attempt: WakeAttempt, _ process: KnownProcess?) {}
 
     func connection(

@@ -6,7 +6,7 @@ import Testing
 
 /// The client library for Python by itself: its tests with a server that stands in for the agent, and its types.
 @Suite(
-    .enabled(if: PythonClients.python != nil, "what the tests need from PyPI could not be installed"),
+    .enabled(if: PyPI.python != nil, "what the tests need from PyPI could not be installed"),
     .timeLimit(.minutes(5)))
 struct PythonLibraryTests {
     private static let folder =

@@ -9,7 +9,7 @@ import Testing
 
 /// The two independent clients from PyPI against a server with this project's interfaces.
 @Suite(
-    .enabled(if: PythonClients.python != nil, "PyPI's varlink and asyncvarlink could not be installed"),
+    .enabled(if: PyPI.python != nil, "PyPI's varlink and asyncvarlink could not be installed"),
     .timeLimit(.minutes(5)))
 struct PythonTests {
     private func cli(_ arguments: String...) async -> Program.Result {

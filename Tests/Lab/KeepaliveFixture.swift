@@ -131,6 +131,8 @@ final class KeepaliveFixture: Sendable {
             changes.notify()
         }
 
+        func connectionAnswered(_ connection: ConnectionDriver) {}
+
         func connection(_ connection: ConnectionDriver, attempts attempt: WakeAttempt, _ process: KnownProcess?) {}
 
         func connection(

@@ -18,7 +18,7 @@ struct ManualTests {
                 + interfaces)
         for page in [
             "dialtone.toml.5", "dialtoned.8", "dialtone-hooks.8", "dialtone-launcher.8", "dialtone-reachable.8",
-            "dialtone-tls.8",
+            "dialtone-session.8", "dialtone-tls.8", "session.toml.5",
         ] {
             try FileManager.default.copyItem(atPath: "\(SourceTree.root)/docs/\(page)", toPath: "\(directory)/\(page)")
         }

@@ -63,16 +63,19 @@ extension LabServer.Recipe {
     /// - Parameters:
     ///   - user: who has an account; `nil` for nobody.
     ///   - password: the user's, which may be said in the clear.
-    ///   - patience: after how many seconds of silence it sends a blank to see whether anybody is there.
+    ///   - patience: after how many seconds of silence it sends a blank to see whether anybody is there; on a stream
+    ///     with acknowledgements it asks for one, and hangs up after as many more.
+    ///   - acknowledges: whether it has mod_smacks (XEP-0198).
     static func prosody(
-        port: UInt16 = 5222, user: String? = nil, password: String = "", patience: Int = 840
+        port: UInt16 = 5222, user: String? = nil, password: String = "", patience: Int = 840,
+        acknowledges: Bool = false
     ) -> LabServer.Recipe {
         let home = ServerHome { directory in
             """
             run_as_root = true
             data_path = "\(directory)"
             certificates = "\(directory)"
-            modules_enabled = { "saslauth", "ping" }
+            modules_enabled = { "saslauth", "ping"\(acknowledges ? ", \"smacks\"" : "") }
             modules_disabled = { "s2s", "tls" }
             c2s_require_encryption = false
             allow_unencrypted_plain_auth = true
@@ -92,6 +95,18 @@ extension LabServer.Recipe {
             }
             let process = try await machine.spawn(["prosody", "-F", "--config", home.file])
             _ = try await process.line(containing: "Activated service 'c2s' on")
+            return process
+        }
+    }
+
+    /// PyPI's `websockets`, which by itself asks each four seconds whether its client is there, and hangs up on one
+    /// that does not answer within two. What one client says all others hear.
+    static func websockets(port: UInt16, tls certificate: ServerCertificate? = nil) -> LabServer.Recipe {
+        LabServer.Recipe(port: port) { machine in
+            let files = certificate.map { [$0.chain, $0.key] } ?? []
+            let process = try await machine.spawn(
+                [PythonTests.python, "-u", "\(SourceTree.root)/Tests/Lab/asking_server.py", "\(port)"] + files)
+            _ = try await process.line(containing: "serves")
             return process
         }
     }
@@ -139,7 +154,7 @@ final class LabCertificate {
 }
 
 /// The configuration of a server and its directory, which go with the last who may start it.
-private final class ServerHome: Sendable {
+final class ServerHome: Sendable {
     let directory: String
     /// Named as prosody wants it.
     var file: String { "\(directory)/configuration.lua" }

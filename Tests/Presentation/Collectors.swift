@@ -8,15 +8,6 @@ import Testing
 
 /// What others read metrics with: Prometheus' own client library for Python, which is strict, and `promtool`.
 enum Collectors {
-    /// The Python that has it; `nil` where it cannot be had, with the reason on the standard error.
-    private static let python: String? = {
-        let root = URL(filePath: #filePath).appending(path: "../../..").standardized.path
-        let made = Program.run("\(root)/scripts/python-varlink", [])
-        if made.status != 0 { FileHandle.standardError.write(Data("scripts/python-varlink: \(made.error)\n".utf8)) }
-        let program = made.output.trimmingCharacters(in: .whitespacesAndNewlines)
-        return made.status == 0 && FileManager.default.isExecutableFile(atPath: program) ? program : nil
-    }()
-
     static let promtool = "/usr/bin/promtool"
     static let hasPromtool = FileManager.default.isExecutableFile(atPath: promtool)
 
@@ -25,7 +16,7 @@ enum Collectors {
         let file = FileManager.default.temporaryDirectory.appending(path: "metrics-\(UUID().uuidString)")
         try Data(text.utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
-        if let python {
+        if let python = PyPI.python {
             let reader = format == .openMetrics ? "prometheus_client.openmetrics.parser" : "prometheus_client.parser"
             let script = """
                 import sys

@@ -37,7 +37,7 @@ import Testing
                         .init(
                             means: .signal, acknowledged: .init(counts: [2, 0, 0, 0], sumMicroseconds: 1800),
                             failed: 0),
-                    ])),
+                    ], answeredMessages: 5)),
             .init(
                 connection: Sample.connection("door", .backingOff) {
                     ($0.session, $0.lacksLogin, $0.wakeFailed) = (.unknown, true, true)
@@ -105,6 +105,11 @@ import Testing
                 "dialtone_connection_connect_time_seconds_count{} 4",
                 "dialtone_connection_connect_time_seconds_sum{} 3.0005",
             ])
+    }
+
+    @Test func `answered messages are told where they are counted`() {
+        #expect(
+            lines("connection_answered_messages_total").map { $0.split(separator: " ").last } == ["5"])
     }
 
     @Test func `wakes are told by means and result`() {

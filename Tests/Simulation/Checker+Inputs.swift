@@ -50,13 +50,13 @@ extension Checker {
             known.life.acknowledged(begun, now)
             noteProof()
         case .certificateEnds: break
-        case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .returned(let epoch),
+        case .arrived(let epoch), .taken(let epoch), .parked(let epoch, _), .returned(let epoch),
             .abandoned(let epoch, _, _):
             if epoch == known.standing, known.ownership.session != .opening { noteHands(input, now) }
         case .openingLeft, .openingAnswered, .sessionOpened, .openingFailed: noteOpening(input, now)
         case .flowFailed(_, let failure): noteSilence(failure)
         case .adopted(let adoption): noteAdoption(adoption, now)
-        case .opened, .reopened, .remoteClosed, .closeRequested, .probeSent, .answered, .answerHidden,
+        case .opened, .reopened, .remoteClosed, .closeRequested, .answersLeft, .probeSent, .answered, .answerHidden,
             .acknowledged:
             break
         }
@@ -147,7 +147,7 @@ extension Checker {
         let isHeld = known.ownership.holder == .client
         switch input {
         case .arrived where !isHeld:
-            known.ownership.hasArrivals = true
+            _ = known.ownership.arrived()
             return
         case .taken where !isHeld:
             known.ownership = FlowOwnership(

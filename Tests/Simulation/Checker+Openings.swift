@@ -167,7 +167,7 @@ extension Checker {
                 .dialSucceeded, .dialFailed, .certificateEnds, .timerFired, .probeSent, .answered, .answerHidden,
                 .acknowledged, .arrived,
                 .taken,
-                .parked, .returned, .resumed, .serverAsked, .openingAnswered, .sessionOpened:
+                .parked, .returned, .resumed, .serverAsked, .openingAnswered, .sessionOpened, .answersLeft:
                 false
             }
         try require(isForCause, .keepsSession, "the next flow is closed as \(reason) on \(input)")

@@ -136,12 +136,13 @@ extension Checker {
         case .serverAsked:
             try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
         case .certificateEnds: break
-        case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .returned(let epoch),
+        case .arrived(let epoch), .taken(let epoch), .parked(let epoch, _), .returned(let epoch),
             .abandoned(let epoch, _, _):
             try checkHands(epoch, before, actions, status, now)
         case .openingFailed:
             if before.next != nil, known.next == nil { try checkFailedMove(actions) }
-        case .opened, .adopted, .reopened, .detourFound, .closeRequested, .openingAnswered, .sessionOpened:
+        case .opened, .adopted, .reopened, .detourFound, .closeRequested, .openingAnswered, .sessionOpened,
+            .answersLeft:
             break
         }
     }

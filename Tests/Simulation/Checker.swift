@@ -47,6 +47,8 @@ final class Checker {
         var play: Play?
         /// What a client left in place of the policy's opening.
         var left: Opening?
+        /// The messages that are answered for a client that sleeps.
+        var answers = Answers()
         /// The login that the server refused.
         var refusal: Refusal?
         /// Where servers of the name were reached, and until when they were there.
@@ -229,6 +231,8 @@ final class Checker {
         try checkHoldings(status, now)
         try checkReaction(to: input, before, actions, status, now)
         try checkOpenings(after: input, before, actions, silentBefore)
+        noteAnswers(input, before)
+        try checkAnswers()
         if !known.isDialling { dial = nil }
         if status.state == .closed { isClosed = true }
     }
@@ -292,6 +296,9 @@ final class Checker {
             try require(heartbeat == known.heartbeat, .proofsKept, "\(String(describing: heartbeat))")
             guard case .policyChanged = input else { break }
             known.life.adopt((known.policy.heartbeat?.kind ?? .kernel).figures)
+        case .answerMessages(let epoch, let answers):
+            try require(known.sockets[epoch]?.connectedAt != nil, .closesWhatIsOpen, "answers on \(epoch)")
+            known.answers.told[epoch] = answers
         case .playOpening(let epoch, let opening):
             try require(epoch == known.play?.epoch && opening == known.opening, .sessionsTrue, "opens \(epoch)")
             // Another dial may have been under way when it was refused.
@@ -469,29 +476,8 @@ final class Checker {
         case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .detourFound, .handshakeBegan, .dialFailed,
             .certificateEnds, .timerFired, .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken,
             .parked, .returned,
-            .resumed, .serverAsked, .openingAnswered, .openingFailed:
+            .resumed, .serverAsked, .openingAnswered, .openingFailed, .answersLeft:
             false
         }
-    }
-
-    private func noteEvent(_ event: ConnectionEvent, _ now: Duration) throws {
-        let says = { (text: String) in "\(text) in \(event)" }
-        if let last = lastEvent {
-            let since = last.status.since
-            try require(event.previousState == last.status.state, .eventsTellTheStatus, says("gap"))
-            try require(event.previousDuration == now - since, .eventsTellTheStatus, says("duration"))
-            let stays = event.kind != .stateChanged
-            try require(event.status.since == (stays ? since : now), .eventsTellTheStatus, says("since"))
-            try require(!stays || event.status.state == last.status.state, .eventsTellTheStatus, says("state"))
-        } else {
-            // One that is not dialled again may have ended with the earlier run of the agent.
-            let isOver = event.status.state == .closed && !known.policy.redials
-            let isFirst = event.kind == .opened || event.kind == .continued
-            try require(isFirst || isOver, .eventsTellTheStatus, says("not opened first"))
-        }
-        seen.states.insert(event.status.state)
-        seen.kinds.insert(event.kind)
-        events += 1
-        lastEvent = event
     }
 }

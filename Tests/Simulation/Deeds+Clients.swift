@@ -83,7 +83,8 @@ extension Simulation {
             // One that has ended is not given back: who says so had it.
             clients.sockets[epoch]?.isGivenUp = true
         }
-        try tell(.parked(epoch: epoch, leaving: nil))
+        let answers = random.chance(50) ? Simulation.answers(&random) : nil
+        try tell(.parked(epoch: epoch, leaving: nil, answering: answers))
     }
 
     /// Whoever has something reads it all and gives it back, or ends where it is a program; and somebody comes for the
@@ -112,6 +113,7 @@ extension Simulation {
     mutating func restart() throws {
         var before = connection.clientele
         let (policy, newest, opening) = (connection.policy, connection.newestEpoch, connection.line.login.left)
+        let answers = connection.line.leftAnswers
         var (adoption, restart) = survivingFlow()
         adoption?.past?.newestEpoch = newest
         before.ended.removeAll { clients.sockets[$0.epoch]?.survivesAgent == false }
@@ -151,7 +153,8 @@ extension Simulation {
         let input = adoption.map { ConnectionInput.adopted($0) } ?? .reopened(epoch: newest, restart)
         try decide("the agent is killed") { connection, clients, now, from, random in
             connection.restore(
-                before, input, leaving: opening, now: now, dialsFrom: from, facts: clients, using: &random)
+                before, input, leaving: opening, answering: answers, now: now, dialsFrom: from, facts: clients,
+                using: &random)
         }
         if let local = adoption?.local.address, !world.isPresent(local) { try tell(.localAddressRemoved(local)) }
         try checkRestart(before, isKept: adoption != nil)

@@ -227,8 +227,8 @@ extension Simulation {
         try tell(.answered(epoch: epoch, count: 1))
         try tell(.acknowledged(epoch: epoch, begun: now))
         let words = [
-            ConnectionInput.arrived, ConnectionInput.taken, ConnectionInput.parked, ConnectionInput.returned,
-            { ConnectionInput.abandoned(epoch: $0, isUntouched: false, isAlone: true) },
+            ConnectionInput.arrived, ConnectionInput.taken, { ConnectionInput.parked(epoch: $0, handled: 1) },
+            ConnectionInput.returned, { ConnectionInput.abandoned(epoch: $0, isUntouched: false, isAlone: true) },
         ]
         for word in words {
             try tell(word(epoch))
@@ -270,6 +270,7 @@ extension Simulation {
         if random.chance(30) { policy.triesOtherUplinks.toggle() }
         if random.chance(30) { policy.keepsAbandonedFlow.toggle() }
         if random.chance(30) { policy.opening = random.chance(50) ? Simulation.opening(&random) : nil }
+        if random.chance(30) { policy.answers = Simulation.answers(&random) }
         if random.chance(30) { policy.mark = UInt32(random.below(3)) }
         try tell(.policyChanged(policy))
     }

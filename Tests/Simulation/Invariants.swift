@@ -66,6 +66,9 @@ enum Invariant: String, CaseIterable {
     /// A session is said to be open where every step of the opening was answered or a client says so, and nowhere else.
     /// Nothing but the opening is sent on a flow before.
     case sessionsTrue
+    /// Messages of the server's are answered on a flow that is parked with a session on it, as asked for, and nowhere
+    /// else.
+    case answersForSleepers
     /// An opening ends in its time, and one that nobody answers again and again calls the client.
     case openingsEnd
     /// A flow with a session on it is kept until the one that takes its place has a session.

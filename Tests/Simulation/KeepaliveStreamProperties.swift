@@ -86,7 +86,7 @@ import Testing
 }
 
 /// What servers and clients say.
-private enum Speech {
+enum Speech {
     /// The answer to a keepalive as a server by the book gives it.
     static func answer(to ping: [UInt8], _ keepalive: KeepaliveProtocol) -> [UInt8] {
         switch keepalive {

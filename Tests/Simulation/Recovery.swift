@@ -172,6 +172,7 @@ extension Simulation {
             .pathChanged(world.path()), .redialRequested(), .dialFailed(epoch: epoch, .refused),
             .dialSucceeded(epoch: epoch, local: local, remote: local), .timerFired(.retry), .timerFired(.dial),
             .timerFired(.proof), .timerFired(.opening), .sessionOpened(epoch: epoch), .openingLeft(nil),
+            .answersLeft(AnsweredMessages([.websocket])),
             .resolved(query: checker.newestQuery, .services([])), .probeSent(epoch: epoch), .resumed,
             .serverAsked(.seconds(1)), .closeRequested,
         ]

@@ -150,11 +150,19 @@ struct Simulation: ~Copyable {
         if random.chance(50) { policy.opening = opening(&random) }
         policy.triesOtherUplinks = random.chance(80)
         policy.keepsAbandonedFlow = random.chance(30)
+        if random.chance(50) { policy.answers = answers(&random) }
         return policy
     }
 
+    static func answers(_ random: inout SplitMix64) -> AnsweredMessages {
+        let count = random.chance(50) ? UInt32(random.below(9)) : nil
+        return AnsweredMessages(
+            random.pick([[], [.websocket], [.xmpp(handled: count)], [.websocket, .xmpp(handled: count)]]))
+    }
+
     static func opening(_ random: inout SplitMix64) -> Opening {
-        Opening((0...random.below(3)).map { _ in .init(send: [1], answer: ExpectedAnswer(BytePattern([2]))) })
+        let send = random.chance(50) ? [1] : Array("<resume/>".utf8)
+        return Opening((0...random.below(3)).map { _ in .init(send: send, answer: ExpectedAnswer(BytePattern([2]))) })
     }
 
     // MARK: - Time
@@ -351,7 +359,7 @@ struct Simulation: ~Copyable {
             later(.milliseconds(random.below(400)), .login(epoch: epoch, step: 1, of: opening.steps.count, begun: now))
         case .giveUpAnswers(let epoch):
             lines[epoch]?.awaited = 0
-        case .stopObservingPath, .cancelResolution, .configureSocket:
+        case .stopObservingPath, .cancelResolution, .configureSocket, .answerMessages:
             break
         case .closeSocket, .scheduleTimer, .cancelTimer, .emit:
             throw Violation(invariant: .stateHoldsWhatItNeeds, detail: "\(action) is not the network's")

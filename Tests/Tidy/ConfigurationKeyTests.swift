@@ -9,6 +9,7 @@ struct ConfigurationKeyTests {
     private static let types = [
         "Settings": "", "Keepalive": "keepalive.", "Backoff": "backoff.", "TLS": "tls.", "SocketSettings": "socket.",
         "OpeningStep": "opening.", "OpeningAnswer": "opening.expect.",
+        "AnsweredMessage": "answers.",
     ]
     /// The functions that read the other tables; what is not listed reads a connection's own keys.
     private static let tables = ["readNetwork": "network.", "readClients": "clients.", "readLimits": "limits."]

@@ -24,8 +24,8 @@ struct DocumentedCodeTests {
     }
 
     @Test func `each sample of Python stands in an example or a test of the library for Python`() throws {
-        let programs = try ["examples", "tests"].flatMap { folder in
-            try Repository.files(below: "Clients/Python/\(folder)") { $0.hasSuffix(".py") }
+        let programs = try ["Clients/Python/examples", "Clients/Python/tests", "Examples"].flatMap { folder in
+            try Repository.files(below: folder) { $0.hasSuffix(".py") }
         }.map { Self.unindented($0.lines) }
         var count = 0
         for page in try Self.pages() + [Repository.read("Clients/Python/README.md")] {

@@ -87,7 +87,9 @@ struct ConnectionLife: ~Copyable {
         case .playOpening(let epoch, let opening): sockets[epoch]?.steps = opening.steps.count
         case .observeFlowPath(let epoch, _): watched.insert(epoch)
         case .stopObservingFlowPath(let epoch): watched.remove(epoch)
-        case .observePath, .stopObservingPath, .watchInput, .probe, .configureSocket, .giveUpAnswers, .emit: break
+        case .observePath, .stopObservingPath, .answerMessages, .watchInput, .probe, .configureSocket, .giveUpAnswers,
+            .emit:
+            break
         }
     }
 

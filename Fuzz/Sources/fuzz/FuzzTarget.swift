@@ -12,7 +12,8 @@ struct FuzzTarget: Sendable {
     static var all: [FuzzTarget] {
         [
             .answers, .certificates, .configuration, .crashes, .launcher, .explanations, .history, .intervals, .machine,
-            .names, .netlink, .openings, .policies, .processes, .recordings, .relay, .replies, .resolver, .scrapes,
+            .names, .netlink, .openings, .policies, .processes, .pushes, .recordings, .relay, .replies, .resolver,
+            .scrapes,
             .services, .state, .texts, .tls, .varlink, .wakes,
         ]
     }

@@ -51,8 +51,12 @@ extension ConnectionRegistry {
     ///
     /// - Returns: whether the connections are kept; where not, nothing was done.
     func stepDown() -> Bool {
-        guard continuity != nil else { return false }
-        for connection in visible(to: 0) { connection.stepDown() }
+        guard let continuity else { return false }
+        for connection in visible(to: 0) {
+            connection.stepDown()
+            // What was counted since the last event.
+            if connection.hasNewTotals { continuity.write([.totals(connection.key, connection.totals)]) }
+        }
         return true
     }
 

@@ -90,6 +90,9 @@ final class ConnectionRegistry {
         continuity?.snapshot = { [unowned self] in snapshot }
     }
 
+    /// Called when a message of the server's of a connection was answered while its client slept.
+    var onAnswered: @AgentQueue (ConnectionKey) -> Void = { _ in }
+
     /// Calls `observer` after each event was written down.
     func onEvent(_ observer: @escaping @AgentQueue (RecordedEvent) -> Void) {
         observers.append(observer)
@@ -170,6 +173,9 @@ final class ConnectionRegistry {
             guard let connection, connection.isOver else { return }
             // Not within what its client asked for.
             AgentQueue.async { self?.forgetIfOver(connection) }
+        }
+        connection.answered = { [weak self, weak connection] in
+            if let self, let connection { onAnswered(connection.key) }
         }
         connections[connection.key] = connection
         connectionsByOwner[owner, default: OrderedTable()][name] = connection
@@ -260,14 +266,16 @@ final class ConnectionRegistry {
         try find(which, for: user).wire
     }
 
-    /// Takes a connection's flow back from a client of `user`, who leaves an opening for the next ones, or `nil` for
-    /// that of before.
+    /// Takes a connection's flow back from a client of `user`, who leaves an opening for the next ones and messages to
+    /// be answered, or `nil` for those of before.
     func park(
-        _ which: ConnectionReference, _ epoch: UInt64, leaving opening: LeftOpening? = nil, for user: UInt32
+        _ which: ConnectionReference, _ epoch: UInt64, leaving opening: LeftOpening? = nil,
+        answering answers: LeftAnswers? = nil, for user: UInt32
     ) throws(RegistryError) {
         let connection = try find(which, for: user)
         let before = connection.leftBytes
-        if let memory, let after = opening?.given.count, after > before {
+        let after = connection.leftBytes(leaving: opening, answering: answers)
+        if let memory, after > before {
             do throws(ResourceShortage) {
                 try memory.admit(.text(bytes: after - before), for: user)
             } catch {
@@ -278,7 +286,7 @@ final class ConnectionRegistry {
             textChanged(of: connection, from: before)
             connection.mayBeOver()
         }
-        try connection.park(epoch, leaving: opening)
+        try connection.park(epoch, leaving: opening, answering: answers)
         writeDown(connection)
     }
 

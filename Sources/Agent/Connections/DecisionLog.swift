@@ -23,6 +23,14 @@ final class DecisionLog {
             self?.log(path, changes)
         }
         registry.onEvent { [weak self] in self?.log($0) }
+        registry.onAnswered = { [weak self] in self?.logAnswer(on: $0) }
+    }
+
+    private func logAnswer(on connection: ConnectionKey) {
+        guard limits.admits(.debug, .answer, of: connection.owner) else { return }
+        logger.debug(
+            "answered a message of the server's",
+            metadata: ["connection": "\(connection.name)", "owner": "\(connection.owner)"])
     }
 
     private func log(_ path: Path, _ changes: [PathChange]) {

@@ -19,6 +19,7 @@ extension RegisteredConnection {
         kept.redials = driver.policy.redials
         kept.parameters = parameters
         kept.opening = leftOpening?.given ?? []
+        kept.answers = leftAnswers?.given ?? []
         kept.flows = driver.keptFlows
         kept.processes = processes.kept
         kept.totals = totals
@@ -61,8 +62,11 @@ extension RegisteredConnection {
         prepareCalls(policy, context)
         // Before the first event, with which all that is known is written down.
         leftOpening = LeftOpening(given: kept.opening)
+        leftAnswers = LeftAnswers(given: kept.answers)
         let gone = kept.processes.filter { !processes.resume($0) }
-        driver.resume(kept.flows, kept.clients, leaving: leftOpening?.opening) { [store] in store?.claim($0) ?? [] }
+        driver.resume(
+            kept.flows, kept.clients, leaving: leftOpening?.value, answering: leftAnswers?.value
+        ) { [store] in store?.claim($0) ?? [] }
         // It ended in between, and nothing is left of it.
         for process in gone { driver.process(.processEnded(process.process, .unseen)) }
         for kept in kept.processes where kept.launchedAs != nil {

@@ -36,14 +36,21 @@ final class RegisteredConnection {
     private var subject: RecordedEvent.Subject?
     /// Called when it may be over without an event of its own.
     var mayBeOver: @AgentQueue () -> Void = {}
+    /// Called when a message of its server's was answered while its client slept.
+    var answered: @AgentQueue () -> Void = {}
     /// Whether a user, or the configuration, has no use for it any more.
     private var isBeingClosed: Bool { closing != nil }
     /// Why it is being closed.
     private var closing: StatusReason?
-    /// The opening exchange that its client left when it parked.
+    /// The opening exchange that its client left when it parked, and the messages to be answered.
     var leftOpening: LeftOpening?
+    var leftAnswers: LeftAnswers?
     /// How many bytes that is.
-    var leftBytes: Int { leftOpening?.given.count ?? 0 }
+    var leftBytes: Int { leftBytes(leaving: nil, answering: nil) }
+    /// How many it is once these take the place of those.
+    func leftBytes(leaving opening: LeftOpening?, answering answers: LeftAnswers?) -> Int {
+        ((opening ?? leftOpening)?.given.count ?? 0) + ((answers ?? leftAnswers)?.given.count ?? 0)
+    }
     /// The processes that have, or had, its flows.
     let processes: ClientProcesses
     /// What was last written down of it.
@@ -172,16 +179,19 @@ final class RegisteredConnection {
         mayBeOver()
     }
 
-    /// Takes the flow back from a client that leaves a session on it, and maybe an opening for the next ones.
-    func park(_ epoch: UInt64, leaving opening: LeftOpening?) throws(RegistryError) {
+    /// Takes the flow back from a client that leaves a session on it, and maybe an opening for the next ones and
+    /// messages to be answered.
+    func park(
+        _ epoch: UInt64, leaving opening: LeftOpening?, answering answers: LeftAnswers?
+    ) throws(RegistryError) {
         guard let driver else { throw .staleEpoch(current: 0) }
         // Before the event with which it is written down.
-        let before = leftOpening
-        leftOpening = opening ?? before
+        let before = (leftOpening, leftAnswers)
+        (leftOpening, leftAnswers) = (opening ?? before.0, answers ?? before.1)
         do throws(ParkRefusal) {
-            try driver.park(epoch, leaving: opening?.opening)
+            try driver.park(epoch, leaving: opening?.value, answering: answers?.value)
         } catch {
-            leftOpening = before
+            (leftOpening, leftAnswers) = before
             switch error {
             case .staleEpoch(let current): throw .staleEpoch(current: current)
             case .notTaken: throw .notTaken
@@ -270,6 +280,7 @@ final class RegisteredConnection {
         guard let driver, driver.policy != policy else { return }
         // As the connection itself forgets it.
         if driver.policy.opening != policy.opening { leftOpening = nil }
+        if driver.policy.answers != policy.answers { leftAnswers = nil }
         driver.change(to: policy)
     }
 }
@@ -293,6 +304,12 @@ extension RegisteredConnection: ConnectionObserver {
 
     private func count(_ event: ConnectionEvent, _ report: WakeReport?) {
         if report.map({ totals.totals.heard($0) }) ?? totals.totals.heard(event) { hasNewTotals = true }
+    }
+
+    func connectionAnswered(_ connection: ConnectionDriver) {
+        totals.totals.answeredMessages += 1
+        hasNewTotals = true
+        answered()
     }
 
     /// What was counted is written down.

@@ -15,6 +15,7 @@ final class LimitedLog {
         case network
         case event(ConnectionEvent.Kind, ConnectionStatus.State)
         case advice
+        case answer
         case wake(Logger.Level)
     }
 

@@ -37,9 +37,10 @@ enum HandoverService {
                 throw VarlinkFailure(ServiceAPI.InvalidParameter(parameter: "epoch"))
             }
             let opening = try parameters.opening.map { steps throws(VarlinkFailure) in try LeftOpening(steps) }
+            let answers = try parameters.answers.map { messages throws(VarlinkFailure) in try LeftAnswers(messages) }
             let which = try ConnectionReference(parameters.name, owner: parameters.owner)
             try answer(about: parameters.name) { () throws(RegistryError) in
-                try registry.park(which, epoch, leaving: opening, for: peer.uid)
+                try registry.park(which, epoch, leaving: opening, answering: answers, for: peer.uid)
             }
             return VarlinkEmpty()
         }
@@ -144,7 +145,7 @@ enum HandoverService {
         let given = ConnectionsAPI.Open.Parameters(
             remote: parameters.remote ?? "tcp://\(socket.remote)", name: parameters.name, settings: parameters.settings)
         let policy = try ConnectionPolicy(given, user: user, redials: parameters.remote != nil)
-        let adoption = Adoption(local: socket.local, remote: socket.remote)
+        let adoption = Adoption(local: socket.local, remote: socket.remote, handled: policy.answers.handled)
         let descriptor = try exchange.takeDescriptor(parameters.fileDescriptor, parameter: "fileDescriptor")
         // Whose end is nothing to the flow: it is the agent's from now on.
         let process = try? ProcessHandle(exchange.openPeerProcess())

@@ -27,13 +27,15 @@ extension ConnectionPolicy {
 
 extension VarlinkFailure {
     /// The first of them that is wrong, by the name that the caller can look up in the interface.
-    init(_ problems: [SettingsProblem]) {
+    ///
+    /// - Parameter object: where the fields stand in the call, with a dot.
+    init(_ problems: [SettingsProblem], in object: String = "settings.") {
         let problem = problems.first { !$0.isHarmless }
         let field = problem?.field ?? ""
         if field.hasPrefix("opening") {
             self.init(ConnectionsAPI.InvalidOpening(reason: Self.step(field) + (problem?.reason ?? "")))
         } else {
-            self.init(ServiceAPI.InvalidParameter(parameter: "settings.\(field)"))
+            self.init(ServiceAPI.InvalidParameter(parameter: object + field))
         }
     }
 

@@ -51,10 +51,10 @@ struct Move {
 
     // MARK: - Where to
 
-    /// The path over which another flow can be dialled that is better than `flow`; `nil` for none.
+    /// The path over which a better flow than `flow` can be dialled; `nil` for none.
     ///
     /// - Parameter path: the connection's.
-    static func way(from flow: StandingFlow, over path: Path?, under policy: ConnectionPolicy) -> Path? {
+    static func betterPath(than flow: StandingFlow, over path: Path?, under policy: ConnectionPolicy) -> Path? {
         guard policy.redials, let path else { return nil }
         // Any way is better than none.
         if flow.isSilent { return !flow.way.isAwaited && path.permitsDialling ? path : nil }
@@ -72,8 +72,7 @@ struct Move {
     /// the old one's packets by the new way too, where few routers let them pass.
     static func isBetter(_ path: Path, for flow: StandingFlow, under policy: ConnectionPolicy) -> Bool {
         // The path to another of the name's addresses says nothing of this one's.
-        guard policy.redials, path.status == .satisfied, let source = path.source,
-            path.destination == flow.ends.remote.address
+        guard path.status == .satisfied, let source = path.source, path.destination == flow.ends.remote.address
         else { return false }
         return source != flow.ends.local.address && (flow.grace.isRunning || mayLeave(flow, under: policy))
     }

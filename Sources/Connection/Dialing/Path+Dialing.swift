@@ -33,8 +33,8 @@ extension Path {
     /// Whether packets leave from the flow's own address, which is on this machine then.
     func leadsBack(to flow: FlowEnds) -> Bool { status == .satisfied && source == flow.local.address }
 
-    /// Whether this shows that a flow has no way any more: there is none, or it leads from another address by now. Of
-    /// one over another uplink than the kernel's it says nothing.
+    /// Whether this shows that a flow has no way any more: there is none, or it leads from another address by now. It
+    /// says nothing of a flow over another uplink than the kernel's.
     func leadsAway(from flow: StandingFlow) -> Bool {
         guard !flow.way.isDetour, destination == flow.ends.remote.address else { return false }
         guard permitsDialling else { return true }

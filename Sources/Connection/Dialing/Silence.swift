@@ -6,7 +6,7 @@ internal import DialtoneNetworkPath
 /// it waits with the next test of that route.
 struct Silence {
     /// A way over which nothing got through.
-    private struct Way {
+    private struct SilentWay {
         let interface: Int
         let gateway: IPAddress?
         let source: IPAddress?
@@ -36,7 +36,7 @@ struct Silence {
     private static let probation = trials.ceiling * 2
 
     /// The way over which nothing got through while another uplink's did.
-    private var way: Boxed<Way>?
+    private var way: Boxed<SilentWay>?
     /// Whether the last dial or flow over the way that the kernel chooses fell silent.
     private var isFresh = false
 
@@ -50,7 +50,7 @@ struct Silence {
 
     /// A flow over another uplink stands: `dial` made it, and `path` is the kernel's way.
     mutating func note(_ dial: Dial, over path: Path?, at now: Duration) {
-        guard let path, var next = Way(path), dial.isSilent(for: Race.attemptDelay, at: now) else { return }
+        guard let path, var next = SilentWay(path), dial.isSilent(for: Race.attemptDelay, at: now) else { return }
         if let before = way?.value, before.isWay(of: path) {
             // One that is slow once more is tried no later for that.
             next.times = before.times + (isFresh || dial.isSilent(for: Dial.silencePatience, at: now) ? 1 : 0)

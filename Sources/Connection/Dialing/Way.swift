@@ -26,7 +26,7 @@ struct Way {
     /// Whether the flow goes by another uplink than the one that the kernel chooses.
     private(set) var isDetour: Bool
 
-    /// By the connection's path; one whose socket is bound is a detour until that path says otherwise.
+    /// By the connection's path; a flow whose socket is bound is a detour until that path says otherwise.
     init(isBound: Bool = false) { (self.isBound, isDetour) = (isBound, isBound) }
 
     // MARK: - What happens

@@ -39,68 +39,9 @@ private struct XMPPResult {
     let id: [UInt8]
 
     func match(_ bytes: ArraySlice<UInt8>) -> AnswerPattern.Match {
-        let start = Array("<iq".utf8)
-        guard bytes.starts(with: start.prefix(bytes.count)) else { return .mismatch }
-        var scanner = TagScanner(rest: bytes.dropFirst(start.count))
-        switch scanner.readAttributes() {
-        case .malformed: return .mismatch
-        case .unfinished: return bytes.count < AnswerPattern.longest ? .beginning : .mismatch
-        case .ended: break
-        }
-        let type = scanner.value(of: "type")
-        guard scanner.value(of: "id") == id, type == Array("result".utf8) || type == Array("error".utf8) else {
-            return .mismatch
-        }
-        var element = XMPPFraming()
-        let length = element.advance(bytes)
-        if element.isBetweenMessages { return .whole(length: length) }
-        return element.isLost || bytes.count >= AnswerPattern.longest ? .mismatch : .beginning
-    }
-}
-
-/// Reads the attributes of a start tag, from behind its name to its end.
-private struct TagScanner {
-    enum End { case ended, unfinished, malformed }
-
-    private(set) var attributes: [(name: ArraySlice<UInt8>, value: ArraySlice<UInt8>)] = []
-    private var rest: ArraySlice<UInt8>
-
-    init(rest: ArraySlice<UInt8>) { self.rest = rest }
-
-    /// The value of an attribute that occurs once.
-    func value(of name: String) -> [UInt8]? {
-        let found = attributes.filter { $0.name.elementsEqual(name.utf8) }
-        return found.count == 1 ? Array(found[0].value) : nil
-    }
-
-    mutating func readAttributes() -> End {
-        while true {
-            let blanks = rest.prefix { $0.isXMLBlank }.count
-            rest = rest.dropFirst(blanks)
-            guard let next = rest.first else { return .unfinished }
-            if next == UInt8(ascii: ">") || next == UInt8(ascii: "/") { return .ended }
-            // `<iqx` is another element.
-            guard blanks > 0 else { return .malformed }
-            let name = rest.prefix { $0 != UInt8(ascii: "=") && !$0.isXMLBlank && !$0.isTagMark }
-            rest = rest.dropFirst(name.count)
-            guard let equals = rest.popFirst() else { return .unfinished }
-            guard equals == UInt8(ascii: "="), !name.isEmpty else { return .malformed }
-            guard let quote = rest.popFirst() else { return .unfinished }
-            guard quote == UInt8(ascii: "'") || quote == UInt8(ascii: "\"") else { return .malformed }
-            let value = rest.prefix { $0 != quote }
-            rest = rest.dropFirst(value.count)
-            guard rest.popFirst() != nil else { return .unfinished }
-            guard !value.contains(UInt8(ascii: "<")) else { return .malformed }
-            attributes.append((name, value))
+        XMPPElement.match(bytes, name: "iq") { tag in
+            let type = tag.value(of: "type")
+            return tag.value(of: "id") == id && (type == Array("result".utf8) || type == Array("error".utf8))
         }
     }
-}
-
-extension UInt8 {
-    /// White space of XML 1.0, production 3.
-    var isXMLBlank: Bool { self == 0x20 || self == 0x09 || self == 0x0D || self == 0x0A }
-
-    fileprivate var isTagMark: Bool { self == UInt8(ascii: "<") || self == UInt8(ascii: ">") || isSlash }
-
-    private var isSlash: Bool { self == UInt8(ascii: "/") }
 }

@@ -106,18 +106,12 @@ package struct KeepaliveDialogue: Sendable {
         case .mqtt:
             return ([0xC0, 0x00], .bytes([0xD0, 0x00]))
         case .websocket:
-            let payload = Self.bytes(of: random.next())
-            let mask = Self.bytes(of: random.next()).prefix(4)
-            let masked = payload.enumerated().map { $1 ^ mask[$0 % 4] }
-            // FIN and the opcode; MASK and the length.
-            return ([0x89, 0x88] + mask + masked, .bytes([0x8A, 0x08] + payload))
+            let payload = WebSocketFrame.bytes(of: random.next())
+            let ping = WebSocketFrame.control(.ping, payload, mask: WebSocketFrame.mask(using: &random))
+            return (ping, .bytes([WebSocketFrame.first(.pong), UInt8(payload.count)] + payload))
         case .custom(let send, let expect):
             return (send, expect.isEmpty ? nil : .bytes(expect))
         }
-    }
-
-    private static func bytes(of number: UInt64) -> [UInt8] {
-        (0..<8).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
     }
 
     /// Sixteen digits, led by a letter.

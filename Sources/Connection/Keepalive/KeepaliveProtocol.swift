@@ -57,7 +57,7 @@ package struct KeepaliveFigures: Hashable, Sendable {
 
     /// What RFC 5626, section 4.4.1, gives a SIP server. Nobody else names a figure, and this one is long enough for a
     /// cellular radio that has to wake up at both ends.
-    private static let answerDeadline = Duration.seconds(10)
+    static let answerDeadline = Duration.seconds(10)
 }
 
 extension KeepaliveProtocol {

@@ -24,8 +24,10 @@ package enum ConnectionAction: Hashable, Sendable {
     case openSocket(FlowRequest)
     /// Send this heartbeat on a flow that stands, from now on, as often as it says; `nil` for no more.
     case keepAlive(epoch: UInt64, Heartbeat?)
-    /// Tell, once, when bytes wait that are not the answer to a keepalive; or do not any more. Told within the same
-    /// run where some wait already.
+    /// Answer these messages of the server's on a flow from now on, and tell nobody; `nil` for none.
+    case answerMessages(epoch: UInt64, AnsweredMessages?)
+    /// Tell, once, when bytes wait that are neither the answer to a keepalive nor a message that is answered; or do not
+    /// any more. Told within the same run where some wait already.
     case watchInput(epoch: UInt64, Bool)
     /// Log in on a flow for its client, and tell how far it is:
     /// ``ConnectionInput/openingAnswered(epoch:awaiting:begun:)`` for each answer, and in the end

@@ -45,8 +45,9 @@ package enum ConnectionInput: Hashable, Sendable {
     case arrived(epoch: UInt64)
     /// A client has taken the flow.
     case taken(epoch: UInt64)
-    /// The client gave the flow back, with a session on it.
-    case parked(epoch: UInt64)
+    /// The client gave the flow back, with a session on it; `handled` is how many stanzas it has handled, where it said
+    /// so (``AnsweredMessage/xmpp(handled:)``).
+    case parked(epoch: UInt64, handled: UInt32? = nil)
     /// The flow comes back from a client that has neither read nor written: a program that did not start.
     case returned(epoch: UInt64)
     /// The client that had the flow is gone without having parked it; `isUntouched` where it has neither read nor
@@ -55,6 +56,10 @@ package enum ConnectionInput: Hashable, Sendable {
     /// A client left another opening exchange for the flows to come, in place of the policy's; an empty one for none,
     /// `nil` for the policy's. It is forgotten when the policy leads to another remote.
     case openingLeft(Opening?)
+    /// A client left other messages to be answered while flows are parked, in place of the policy's; empty for none.
+    /// They are forgotten when the policy leads to another remote, or has others. The only word that may come before
+    /// the first.
+    case answersLeft(AnsweredMessages)
     /// A step of the opening exchange was answered as expected, and the answer to the step `awaiting` comes next;
     /// `begun` is when it was sent, `nil` for a step that sends nothing.
     case openingAnswered(epoch: UInt64, awaiting: Int, begun: Duration?)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Whether a flow that stands still reaches the server: keepalives and their answers, and the proof that is owed after a
-// change of the path or a suspend (``Liveness``). And who has it: a client takes it and parks it again, or is gone
+// change of the path or a suspend (``Liveness``). And who owns it: a client takes it and parks it again, or is gone
 // without a word (``FlowOwnership``).
 
 extension ConnectionStateMachine {
@@ -98,7 +98,7 @@ extension ConnectionStateMachine {
     }
 }
 
-// MARK: - Who has it
+// MARK: - Who owns it
 
 extension ConnectionStateMachine {
     mutating func adopt(_ adoption: Adoption, _ turn: inout Turn<some RandomNumberGenerator>) {
@@ -116,7 +116,7 @@ extension ConnectionStateMachine {
             liveness: Liveness(
                 policy.livenessFigures, connectedAt: adoption.lastProof ?? turn.now,
                 hasAnsweredKeepalives: hasAnsweredKeepalives))
-        flow.ownership = adoption.ownership
+        (flow.ownership, flow.handled) = (adoption.ownership, adoption.handled)
         // The keys of a flow that a client dialled are with the client.
         flow.isSealed = policy.remote.scheme.needsTLS && adoption.security == nil
         noteReached(flow)
@@ -162,7 +162,7 @@ extension ConnectionStateMachine {
             epoch: flow.epoch, local: flow.ends.local, remote: flow.ends.remote,
             ownership: FlowOwnership(holder: flow.ownership.holder, session: flow.ownership.session),
             lastProof: flow.liveness.lastProof, interface: flow.ends.interface, isBound: flow.way.isBound,
-            security: flow.security?.value,
+            security: flow.security?.value, handled: flow.handled,
             past: .init(
                 connectedAt: flow.settledAt ?? since, since: since, upSince: turnedAt, isInDoubt: flow.isInDoubt))
     }
@@ -180,22 +180,18 @@ extension ConnectionStateMachine {
 
     /// A client has the flow from now on, and the agent only watches for its end.
     mutating func taken(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {
-        hand(epoch, because: .taken, kind: .taken, &turn) { ownership in
-            guard ownership.holder == .daemon, ownership.session != .opening else { return nil }
-            return FlowOwnership(holder: .client, session: ownership.session == .open ? .open : .unknown)
-        }
+        changeOwner(epoch, because: .taken, kind: .taken, &turn) { $0.take() }
     }
 
     /// The client gave the flow back, between two messages and with a session on it.
-    mutating func parked(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {
-        hand(epoch, because: .parked, kind: .parked, &turn) { $0.holder == .client ? .parked : nil }
+    mutating func parked(_ epoch: UInt64, handled: UInt32?, _ turn: inout Turn<some RandomNumberGenerator>) {
+        count(handled, on: epoch)
+        changeOwner(epoch, because: .parked, kind: .parked, &turn) { $0.park() }
     }
 
-    /// The flow comes back as it was given: whoever was to have it never ran.
+    /// The flow comes back as it was given: the program that was to have it never ran.
     mutating func returned(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {
-        hand(epoch, because: .parked, kind: .parked, &turn) { ownership in
-            ownership.holder == .client ? FlowOwnership(holder: .daemon, session: ownership.session) : nil
-        }
+        changeOwner(epoch, because: .parked, kind: .parked, &turn) { $0.giveBack() }
     }
 
     /// The client that had the flow is gone, and did not say where in the stream it was.
@@ -208,44 +204,42 @@ extension ConnectionStateMachine {
         _ epoch: UInt64, isUntouched: Bool, isAlone: Bool, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
         guard var flow, flow.epoch == epoch, flow.ownership.holder == .client else { return }
-        guard isUntouched && isAlone || policy.keepsAbandonedFlow else {
-            if isUntouched { flow.ownership.holder = .daemon }
+        let isAsGiven = isUntouched && isAlone
+        guard isAsGiven || policy.keepsAbandonedFlow else {
+            if isUntouched { _ = flow.ownership.giveBack() }
             state = .ready(flow)
             return redial(because: .clientGone, closing: .abandoned, &turn)
         }
-        hand(epoch, because: .clientGone, kind: .abandoned, &turn) { ownership in
-            FlowOwnership(holder: .daemon, session: isUntouched && isAlone ? ownership.session : .unknown)
+        if !isAsGiven { count(nil, on: epoch) }
+        changeOwner(epoch, because: .clientGone, kind: .abandoned, &turn) {
+            isAsGiven ? $0.giveBack() : $0.abandon()
         }
     }
 
     /// Bytes for the client wait on a flow that the agent has.
     mutating func arrived(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {
-        guard var flow, flow.epoch == epoch, flow.ownership.holder == .daemon,
-            flow.ownership.session != .opening, !flow.ownership.hasArrivals
-        else { return }
-        flow.ownership.hasArrivals = true
+        guard var flow, flow.epoch == epoch, flow.ownership.arrived() else { return }
         state = .ready(flow)
-        // Whoever moves away now leaves them behind. But where the server has heard of the new flow already, they may
-        // be what it says of that.
+        // A move would leave them behind. But where the server has heard of the new flow already, they may be what it
+        // says of that.
         if !flow.isLoggingInElsewhere, !flow.isSilent { endMove(.superseded, &turn) }
         emit(.arrived, because: .arrived, &turn)
     }
 
-    /// Changes hands.
-    private mutating func hand(
+    /// Changes who owns the flow.
+    ///
+    /// - Parameter change: says whether it changed anything.
+    private mutating func changeOwner(
         _ epoch: UInt64, because reason: StatusReason, kind: ConnectionEvent.Kind,
-        _ turn: inout Turn<some RandomNumberGenerator>, _ change: (FlowOwnership) -> FlowOwnership?
+        _ turn: inout Turn<some RandomNumberGenerator>, _ change: (inout FlowOwnership) -> Bool
     ) {
-        guard var flow, flow.epoch == epoch, let ownership = change(flow.ownership) else {
-            return
-        }
-        flow.ownership = ownership
+        guard var flow, flow.epoch == epoch, change(&flow.ownership) else { return }
         // What its client makes of it is its client's, whatever came of an opening.
         if flow.settledAt == nil {
             flow.settledAt = turn.now
             noteReached(flow)
         }
-        if ownership.session == .open { lastFailure = nil }
+        if flow.ownership.session == .open { lastFailure = nil }
         state = .ready(flow)
         attend(to: flow, &turn)
         // A move may have waited for the client to read what had come.
@@ -253,13 +247,15 @@ extension ConnectionStateMachine {
         emit(kind, because: reason, &turn)
     }
 
-    /// Does on a flow what goes with the hands it is in: sends its keepalives or not, watches for bytes or not.
+    /// Does on a flow what follows from its ownership: sends its keepalives or not, watches for bytes or not.
     mutating func attend(to flow: StandingFlow, _ turn: inout Turn<some RandomNumberGenerator>) {
+        // Before the bytes are looked at that wait already.
+        if !answers.isEmpty { answerMessages(on: flow, &turn) }
         turn.perform(.watchInput(epoch: flow.epoch, flow.ownership.holder == .daemon))
         sendKeepalives(on: flow, &turn)
     }
 
-    /// Sends a flow's keepalives, or does not, by the hands that it is in.
+    /// Sends a flow's keepalives, or does not, by its ownership.
     mutating func sendKeepalives(on flow: StandingFlow, _ turn: inout Turn<some RandomNumberGenerator>) {
         guard heartbeat != nil else { return }
         let heartbeat = heartbeat(on: flow)
@@ -268,7 +264,7 @@ extension ConnectionStateMachine {
         if heartbeat == nil { update(flow.epoch, because: reason, &turn) { liveness, _ in liveness.withdrawProbes() } }
     }
 
-    /// What is sent on a flow in the hands that it is in; `nil` where the kernel's keepalive stands alone.
+    /// What is sent on a flow by its ownership; `nil` where the kernel's keepalive stands alone.
     func heartbeat(on flow: StandingFlow) -> Heartbeat? {
         flow.isSealed ? nil : heartbeat.flatMap { flow.ownership.permits($0.kind) ? $0 : nil }
     }

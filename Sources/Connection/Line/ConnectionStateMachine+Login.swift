@@ -75,8 +75,10 @@ extension ConnectionStateMachine {
         turn.perform(.cancelTimer(.opening))
         retry.openingAnswered()
         loginTaken()
-        let now = turn.now
+        let (now, handled) = (turn.now, answers.handled)
         withOpeningFlow(epoch) { flow in
+            // A session that has begun has handled no stanza yet.
+            flow.handled = flow.opening?.opening.resumesStream == true ? handled : 0
             (flow.ownership, flow.opening, flow.settledAt) = (.parked, nil, now)
         }
         guard let flow else { return }

@@ -9,7 +9,7 @@ extension ConnectionStateMachine {
     mutating func pathMoved(
         under flow: StandingFlow, from old: Path?, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        // One over another uplink goes back by trials of the first.
+        // A flow over another uplink goes back by trials of the first.
         guard !flow.way.isDetour, let path = flow.way.path(orConnections: path), path.permitsDialling else { return }
         // The server has heard of a login that is under way.
         if flow.isLoggingInElsewhere { return }
@@ -33,7 +33,7 @@ extension ConnectionStateMachine {
 
     /// Begins to dial over the better path, where there is one and nothing is on its way.
     mutating func moveIfBetter(_ turn: inout Turn<some RandomNumberGenerator>) {
-        guard let flow, flow.move == nil, Move.way(from: flow, over: path, under: policy) != nil else { return }
+        guard let flow, flow.move == nil, Move.betterPath(than: flow, over: path, under: policy) != nil else { return }
         if flow.awaitsTrial { return awaitTrial(from: flow, afterFailures: 0, &turn) }
         move(flow, afterFailures: 0, &turn)
     }
@@ -45,8 +45,8 @@ extension ConnectionStateMachine {
         move(flow, afterFailures: 0, &turn)
     }
 
-    /// Where it is not known any more that a better path is there, what waits to try it waits for nothing. A dial that
-    /// is on its way may arrive all the same.
+    /// Where it is not known any more that there is a better path, a move that waits to try it waits for nothing. A
+    /// dial that is on its way may arrive all the same.
     mutating func forgetWaitingMove(_ turn: inout Turn<some RandomNumberGenerator>) {
         if flow?.move?.deadline != nil { endMove(.pathMoved, &turn) }
     }
@@ -54,7 +54,7 @@ extension ConnectionStateMachine {
     /// A flow that had lost something has proved itself. That may have been the only reason for another one: its user
     /// wants no moves, or bytes came meanwhile, which a move would leave behind.
     mutating func endMoveForLoss(of flow: inout StandingFlow, _ turn: inout Turn<some RandomNumberGenerator>) {
-        guard Move.way(from: flow, over: path, under: policy) == nil, !flow.isLoggingInElsewhere else { return }
+        guard Move.betterPath(than: flow, over: path, under: policy) == nil, !flow.isLoggingInElsewhere else { return }
         if flow.move?.dial != nil, Move.mayLeave(flow, under: policy) { return }
         endMove(of: &flow, .superseded, &turn)
     }
@@ -63,10 +63,12 @@ extension ConnectionStateMachine {
     mutating func move(
         _ flow: StandingFlow, afterFailures failures: Int, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        guard let way = Move.way(from: flow, over: path, under: policy) else { return keep(flow, moving: nil) }
+        guard let better = Move.betterPath(than: flow, over: path, under: policy) else {
+            return keep(flow, moving: nil)
+        }
         var earliest = max(retry.leftAloneUntil ?? turn.now, refusedUntil(turn.now) ?? turn.now, turn.now)
         if turn.dialsFrom > earliest {
-            // The one that stands will do meanwhile. All that wait like this must not come back in one instant.
+            // The flow that stands will do meanwhile. Not all connections that wait like this may dial in one instant.
             earliest = turn.dialsFrom
             if !flow.isSilent {
                 earliest += policy.backoff.delay(afterFailures: failures, using: &turn.random)
@@ -75,7 +77,7 @@ extension ConnectionStateMachine {
         guard earliest <= turn.now, budget.spend(at: turn.now) else {
             return moveLater(flow, from: earliest, afterFailures: failures, &turn)
         }
-        let dial = Dial(dialSetting(over: way, isTrial: flow.awaitsTrial, now: turn.now), &numbers, &turn)
+        let dial = Dial(dialSetting(over: better, isTrial: flow.awaitsTrial, now: turn.now), &numbers, &turn)
         goOn(moving: flow, by: dial, afterFailures: failures, &turn)
     }
 
@@ -112,7 +114,7 @@ extension ConnectionStateMachine {
         _ turn: inout Turn<some RandomNumberGenerator>
     ) {
         let isSettling = retry.isSettling(cause, at: turn.now)
-        if Move.way(from: flow, over: path, under: policy) == nil {
+        if Move.betterPath(than: flow, over: path, under: policy) == nil {
             keep(flow, moving: nil)
         } else if flow.awaitsTrial, !isSettling {
             awaitTrial(from: flow, afterFailures: failures + 1, &turn)

@@ -143,7 +143,7 @@ extension ConnectionStateMachine {
         if let known, new.promisesMore(than: known) {
             retry.pathMoved(at: turn.now, isAnotherNetwork: true)
         }
-        // That of a flow over another uplink is not the kernel's choice.
+        // The path of a flow over another uplink is not the kernel's choice.
         if !told.way.isDetour { endLogin(ledAwayBy: new, &turn) }
         flow?.way.ownPath(is: new)
         guard let flow else { return }

@@ -52,9 +52,9 @@ internal import DialtoneNetworkPath
 /// - A path that leads from another address is a better one: a flow is dialled over it while the old one stands, takes
 ///   its place when it is connected, and only then is the old one closed. It never lives without a flow for that.
 /// - A server that owes the answer to a keepalive and does not give it in time has lost its flow.
-/// - One reads a flow at a time. While a client has it, nothing is sent on it. Whoever is gone without having parked it
-///   leaves a stream that nobody can read on: it is closed. What came for a client that sleeps is not left behind for a
-///   better path.
+/// - A flow has one reader at a time. While a client has it, nothing is sent on it. A client that is gone without
+///   having parked it leaves a stream that nobody can read on: it is closed. Bytes for a client that sleeps are not
+///   left behind for a better path.
 /// - With an opening exchange to play, a flow is nobody's until that has succeeded, and one over a better path takes no
 ///   other's place before. A server that answers otherwise refuses the login: the client is wanted, and the same login
 ///   waits for 15 to 30 minutes. A server that does not answer is dialled again.
@@ -110,6 +110,8 @@ package struct ConnectionStateMachine: ~Copyable {
     /// Whether the server has ever answered a keepalive, on whichever flow.
     var hasAnsweredKeepalives = false
     var login = Login()
+    /// What a client left to be answered in place of the policy's.
+    var leftAnswers: AnsweredMessages?
     /// What the last dial or flow failed of, until a flow stands that its server took.
     var lastFailure: StatusReason?
     /// Whether something gets through where the kernel's route leads.
@@ -162,11 +164,12 @@ package struct ConnectionStateMachine: ~Copyable {
         case .arrived(let epoch): arrived(epoch, &turn)
         case .certificateEnds(let epoch): certificateEnds(epoch, &turn)
         case .taken(let epoch): taken(epoch, &turn)
-        case .parked(let epoch): parked(epoch, &turn)
+        case .parked(let epoch, let handled): parked(epoch, handled: handled, &turn)
         case .returned(let epoch): returned(epoch, &turn)
         case .abandoned(let epoch, let isUntouched, let isAlone):
             abandoned(epoch, isUntouched: isUntouched, isAlone: isAlone, &turn)
         case .openingLeft(let opening): openingLeft(opening, &turn)
+        case .answersLeft(let answers): answersLeft(answers, &turn)
         case .openingAnswered(let epoch, let awaited, let begun): openingAnswered(epoch, awaited, begun, &turn)
         case .sessionOpened(let epoch): sessionOpened(epoch, &turn)
         case .openingFailed(let epoch, let failure): openingFailed(epoch, failure, &turn)
@@ -214,9 +217,11 @@ extension ConnectionStateMachine {
         let old = self.policy
         guard policy != old else { return }
         let (oldHeartbeat, oldOptions, oldOpening) = (heartbeat, socketOptions, opening)
+        let oldAnswers = answers
         self.policy = policy
         // The newest word counts.
         if policy.opening != old.opening { login.left = nil }
+        if policy.answers != old.answers { leftAnswers = nil }
         if policy.needsAnotherFlow(than: old) {
             // The path that is known leads to the old target; the driver is asked for the new one's.
             release(.superseded, &turn)
@@ -225,13 +230,14 @@ extension ConnectionStateMachine {
             hasAnsweredKeepalives = false
             retry.serverAsked(nil, at: turn.now)
             // What a client left was for the other server, with its secrets.
-            (login, silence) = (Login(), Silence())
+            (login, leftAnswers, silence) = (Login(), nil, Silence())
             (lastFailure, reached) = (nil, nil)
             turn.perform(.observePath(policy.target))
             return enter(.waiting, because: .policyChanged, &turn)
         }
         configureSockets(after: oldOptions, &turn)
         if heartbeat != oldHeartbeat { heartbeatChanged(&turn) }
+        answersChanged(from: oldAnswers, &turn)
         if !policy.movesToBetterPath, let flow, !flow.isSilent { endMove(.superseded, &turn) }
         if case .backingOff(let deadline) = state, policy.backoff != old.backoff {
             // A wait that was drawn from figures nobody wants any more is not sat out; a shorter one is not drawn out.
@@ -255,7 +261,7 @@ extension ConnectionStateMachine {
 // MARK: - What every rule is made of
 
 extension ConnectionStateMachine {
-    /// The flow that stands; `nil` without one, and what is changed of that is nothing.
+    /// The flow that stands; `nil` without one. To set `nil` changes nothing.
     var flow: StandingFlow? {
         get { if case .ready(let flow) = state { flow } else { nil } }
         set { if let newValue { state = .ready(newValue) } }

@@ -31,6 +31,9 @@ struct StandingFlow {
     var move: Move?
     /// Who has it.
     var ownership = FlowOwnership.new
+    /// How many stanzas its client has handled on it, which is what a request for an acknowledgement is answered by
+    /// while the agent has it (XEP-0198); `nil` where that is not known.
+    var handled: UInt32?
     /// Whether what is on it is inside TLS of its client's own, so that nobody else can say anything on it.
     var isSealed = false
 

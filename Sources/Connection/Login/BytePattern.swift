@@ -22,6 +22,9 @@ package struct BytePattern: Hashable, Sendable {
     /// How many bytes it is about.
     package var count: Int { bytes.count }
 
+    /// Whether it says nothing but how long it is.
+    package var isFree: Bool { mask.allSatisfy { $0 == 0 } }
+
     /// Whether `input` begins with it, as far as `input` goes.
     func agrees(with input: ArraySlice<UInt8>) -> Bool {
         zip(input, zip(bytes, mask)).allSatisfy { byte, expected in byte & expected.1 == expected.0 }

@@ -174,7 +174,8 @@ extension ArraySlice<UInt8> {
         return nil
     }
 
-    fileprivate func holds(_ part: [UInt8]) -> Bool { part.isEmpty || firstEnd(of: part) != nil }
+    /// Whether `part` is somewhere in it.
+    func holds(_ part: [UInt8]) -> Bool { part.isEmpty || firstEnd(of: part) != nil }
 }
 
 extension [UInt8] {

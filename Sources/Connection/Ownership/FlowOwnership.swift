@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// In whose hands a flow that stands is, and what the server at its other end takes it for.
+/// Who owns a flow that stands, and what the server at its other end takes it for.
 ///
-/// A socket that was made anew is not yet a session: the server waits for a login. Who parks a flow says by that that
-/// one is on it.
+/// A new socket is not yet a session: the server waits for a login. A client that parks a flow says by that that there
+/// is a session on it.
 package struct FlowOwnership: Hashable, Sendable {
     /// Who reads and writes a flow: one at a time. The raw values are published on the socket.
     package enum Holder: String, Hashable, Sendable, CaseIterable {
-        /// The agent watches it, and reads nothing but answers to what it sent.
+        /// The agent watches it, and reads nothing but answers to what it sent and messages that it answers.
         case daemon
         /// A client has taken it.
         case client
@@ -26,11 +26,11 @@ package struct FlowOwnership: Hashable, Sendable {
     }
 
     /// Who reads and writes it.
-    package internal(set) var holder: Holder
+    package private(set) var holder: Holder
     /// Whether somebody is logged in on it.
-    package internal(set) var session: Session
+    package private(set) var session: Session
     /// Whether bytes for the client are known to wait: nothing more is looked for then.
-    var hasArrivals = false
+    private(set) var hasArrivals = false
 
     /// The ownership of a flow.
     package init(holder: Holder, session: Session) {
@@ -44,6 +44,45 @@ package struct FlowOwnership: Hashable, Sendable {
     static let opening = FlowOwnership(holder: .daemon, session: .opening)
     /// Of one that a client left to the agent with a session on it.
     package static let parked = FlowOwnership(holder: .daemon, session: .open)
+
+    // MARK: - What happens
+
+    /// A client takes it.
+    ///
+    /// - Returns: whether it may: not while another client has it, or while the agent logs in.
+    mutating func take() -> Bool {
+        guard holder == .daemon, session != .opening else { return false }
+        self = FlowOwnership(holder: .client, session: session == .open ? .open : .unknown)
+        return true
+    }
+
+    /// Its client gives it to the agent with a session on it.
+    ///
+    /// - Returns: whether a client had it. The same of the next two.
+    mutating func park() -> Bool { leave(with: .open) }
+
+    /// It comes back as it was given.
+    mutating func giveBack() -> Bool { leave(with: session) }
+
+    /// Its client is gone, and nobody knows whether there is a session on it.
+    mutating func abandon() -> Bool { leave(with: .unknown) }
+
+    private mutating func leave(with session: Session) -> Bool {
+        guard holder == .client else { return false }
+        self = FlowOwnership(holder: .daemon, session: session)
+        return true
+    }
+
+    /// Bytes came on it.
+    ///
+    /// - Returns: whether they are the first that a client is to be told of.
+    mutating func arrived() -> Bool {
+        guard holder == .daemon, session != .opening, !hasArrivals else { return false }
+        hasArrivals = true
+        return true
+    }
+
+    // MARK: - What follows
 
     /// What becomes of the bytes on the flow that nobody has read, when it is closed.
     ///
@@ -104,7 +143,7 @@ package struct Adoption: Hashable, Sendable {
     package var local: Endpoint
     /// The end that it is connected to.
     package var remote: Endpoint
-    /// In whose hands it is.
+    /// Who owns it.
     package var ownership: FlowOwnership
     /// When its other end was last heard of, where that is known.
     package var lastProof: Duration?
@@ -114,6 +153,8 @@ package struct Adoption: Hashable, Sendable {
     package var isBound: Bool
     /// How it is secured by the agent; `nil` for a flow without TLS, and for one that a client brought.
     package var security: TLSSummary?
+    /// How many stanzas its client has handled on it, where that is known (``AnsweredMessage/xmpp(handled:)``).
+    package var handled: UInt32?
     /// What an earlier run of the agent knew of its age; `nil` for a flow that a client brought.
     package var past: Past?
 
@@ -141,11 +182,12 @@ package struct Adoption: Hashable, Sendable {
         }
     }
 
-    /// A flow in the agent's hands.
+    /// A flow that the agent owns, unless `ownership` says otherwise.
     package init(
         epoch: UInt64 = 1, local: Endpoint, remote: Endpoint, ownership: FlowOwnership = .parked,
         lastProof: Duration? = nil,
-        interface: String? = nil, isBound: Bool = false, security: TLSSummary? = nil, past: Past? = nil
+        interface: String? = nil, isBound: Bool = false, security: TLSSummary? = nil,
+        handled: UInt32? = nil, past: Past? = nil
     ) {
         self.epoch = epoch
         self.local = local
@@ -155,6 +197,7 @@ package struct Adoption: Hashable, Sendable {
         self.interface = interface
         self.isBound = isBound
         self.security = security
+        self.handled = handled
         self.past = past
     }
 }

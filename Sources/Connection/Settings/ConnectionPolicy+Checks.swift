@@ -45,6 +45,9 @@ extension ConnectionPolicy {
         try heartbeat?.check(under: opening)
         try handler?.check(for: remote)
         if let problem = opening?.problem { throw PolicyError(field: "opening", reason: problem) }
+        if let problem = answers.problem {
+            throw PolicyError(field: "answers[\(problem.index)].\(problem.field)", reason: problem.reason)
+        }
         try PolicyError.check("grace", grace, in: Self.graces)
         try PolicyError.check("connectTimeout", connectTimeout, in: Self.connectTimeouts)
         if let userTimeout { try PolicyError.check("userTimeout", userTimeout, in: Self.userTimeouts) }

@@ -51,6 +51,9 @@ package struct ConnectionPolicy: Hashable, Sendable {
     /// What the agent says on each new socket to log in; `nil` to leave that to the client. A client may leave another
     /// one (``ConnectionInput/openingLeft(_:)``).
     package var opening: Opening?
+    /// The messages of the server's that the agent answers itself while a flow is parked. A client may leave others
+    /// (``ConnectionInput/answersLeft(_:)``).
+    package var answers = AnsweredMessages()
     /// How it is secured, where the remote's scheme needs TLS.
     package var tls: TLSPolicy {
         get { boxedTLS?.value ?? TLSPolicy() }

@@ -28,6 +28,8 @@ package struct ConnectionTotals: Hashable, Sendable {
     package var connectTime = DurationHistogram()
     /// The wakes, by the means of the last attempt; under `nil` those for which none was tried.
     package var wakes: [WakeMeans?: Wakes] = [:]
+    /// The messages of its servers that were answered while its client slept. They are in no event.
+    package var answeredMessages = 0
     /// How long it was down in the outages that are over.
     package var downBefore = Duration.zero
     /// When the outage under way began; `nil` while there is none.

@@ -112,6 +112,10 @@ package struct MetricsText {
                 }
             },
             each(
+                "connection_answered_messages", .counter,
+                "How many messages of the server were answered while the client slept."
+            ) { connection in connection.counters.answeredMessages.map { [([], .integer($0))] } ?? [] },
+            each(
                 "connection_wake_latency_seconds", .histogram, unit: "seconds",
                 "How long after its beginning a client acknowledged a wake."
             ) { connection in

@@ -501,6 +501,42 @@ class OpeningStep(_v.Value):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
+class AnsweredMessage(_v.Value):
+    """A message of the server's that Dialtone answers itself while the connection is parked, so that
+    the client sleeps on. It is answered if it stands first of all that is unread and nobody else has
+    the socket: with a session on it that the client parked, or that the opening logged in. Whatever
+    else comes is left for the client in full, and wakes it. Up to 20 in a minute are answered; what
+    comes beyond that wakes the client.
+    """
+
+    protocol: str
+    """"websocket": a ping (RFC 6455), answered by a pong. "xmpp": a request for an acknowledgement
+    (<r/>, XEP-0198), answered with "handled"; and blanks between stanzas, which are dropped. "custom":
+    "receive" and "send" say.
+    """
+    receive: typing.Optional[str] = None
+    """What a custom one is, from 1 to 1024 bytes, its end included. Escapes as in "bytes" of
+    OpeningAnswer.
+    """
+    send: typing.Optional[str] = None
+    """What answers a custom one, up to 1024 bytes, with the escapes of OpeningStep. Left out: nothing;
+    it is dropped.
+    """
+    handled: typing.Optional[int] = None
+    """For "xmpp": how many stanzas the client has handled on the socket that it parks or brings. It
+    counts until the socket is taken, and on each new socket on which the opening resumes that stream;
+    if the opening begins a stream, none was handled. Left out: a request on the parked socket wakes the
+    client.
+    """
+    _wire = (
+        _v.Field("protocol", "protocol", _v.TEXT),
+        _v.Field("receive", "receive", _v.TEXT, optional=True),
+        _v.Field("send", "send", _v.TEXT, optional=True),
+        _v.Field("handled", "handled", _v.INTEGER, optional=True),
+    )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class Backoff(_v.Value):
     """How long to wait between attempts. What is left out is the default of the remote's protocol."""
 
@@ -595,6 +631,10 @@ class Settings(_v.Value):
     """What is said on each new socket to log in for the client. Left out: nothing, and the client is
     woken to do it.
     """
+    answers: typing.Optional[typing.Sequence[AnsweredMessage]] = None
+    """What Dialtone answers while the connection is parked, up to 8. Left out: nothing, and each
+    message wakes the client.
+    """
     backoff: typing.Optional[Backoff] = None
     """How long to wait between attempts."""
     tls: typing.Optional[TLS] = None
@@ -637,6 +677,7 @@ class Settings(_v.Value):
     _wire = (
         _v.Field("keepalive", "keepalive", _v.Nested(Keepalive), optional=True),
         _v.Field("opening", "opening", _v.Array(_v.Nested(OpeningStep)), optional=True),
+        _v.Field("answers", "answers", _v.Array(_v.Nested(AnsweredMessage)), optional=True),
         _v.Field("backoff", "backoff", _v.Nested(Backoff), optional=True),
         _v.Field("tls", "tls", _v.Nested(TLS), optional=True),
         _v.Field("connect_timeout", "connectTimeoutMilliseconds", _v.DURATION, optional=True),
@@ -1341,6 +1382,10 @@ class Counters(_v.Value):
     """
     wakes: typing.Sequence[WakeCount]
     """The wakes of its client, by the means."""
+    answered_messages: typing.Optional[int] = None
+    """How many messages of its servers were answered, or dropped, while the client slept
+    (AnsweredMessage).
+    """
     _wire = (
         _v.Field("since", "since", _v.TIME),
         _v.Field("outages", "outages", _v.Array(_v.Nested(CauseCount))),
@@ -1349,6 +1394,7 @@ class Counters(_v.Value):
         _v.Field("failed_dials", "failedDials", _v.Array(_v.Nested(CauseCount))),
         _v.Field("connect_time", "connectTime", _v.Nested(Histogram)),
         _v.Field("wakes", "wakes", _v.Array(_v.Nested(WakeCount))),
+        _v.Field("answered_messages", "answeredMessages", _v.INTEGER, optional=True),
     )
 
 
@@ -1763,6 +1809,10 @@ class Park(_v.Method[_v.Nothing]):
     the configuration says, until another Park, or until the connection leads to another remote. Empty:
     nothing. Left out: as before.
     """
+    answers: typing.Optional[typing.Sequence[AnsweredMessage]] = None
+    """What Dialtone answers from now on while the connection is parked; likewise. "handled" is of this
+    call alone.
+    """
     _method = "org.dialtone.Connections.Park"
     _reply = _v.Nothing
     _wire = (
@@ -1770,6 +1820,7 @@ class Park(_v.Method[_v.Nothing]):
         _v.Field("owner", "owner", _v.INTEGER, optional=True),
         _v.Field("epoch", "epoch", _v.INTEGER),
         _v.Field("opening", "opening", _v.Array(_v.Nested(OpeningStep)), optional=True),
+        _v.Field("answers", "answers", _v.Array(_v.Nested(AnsweredMessage)), optional=True),
     )
 
 
@@ -2297,10 +2348,10 @@ ERRORS: typing.Dict[str, _v.KnownError] = {
 
 __all__ = [
     "Acknowledge", "Adopt", "AdoptReply", "AgentChange", "AgentChangeKind", "AgentProcess",
-    "AmbiguousName", "Backoff", "Cause", "CauseCount", "ChangeCount", "Close", "Connection",
-    "ConnectionHolder", "ConnectionSession", "CountedConnection", "CountedNetwork", "Counters",
-    "Dropped", "DroppedPart", "Event", "EventKind", "ExpectedMore", "Explain", "ExplainReply",
-    "ForeignNetwork", "GetInfo", "GetInfoReply", "GetInterfaceDescription",
+    "AmbiguousName", "AnsweredMessage", "Backoff", "Cause", "CauseCount", "ChangeCount", "Close",
+    "Connection", "ConnectionHolder", "ConnectionSession", "CountedConnection", "CountedNetwork",
+    "Counters", "Dropped", "DroppedPart", "Event", "EventKind", "ExpectedMore", "Explain",
+    "ExplainReply", "ForeignNetwork", "GetInfo", "GetInfoReply", "GetInterfaceDescription",
     "GetInterfaceDescriptionReply", "GetPath", "GetPathReply", "HeldByClient", "Histogram", "History",
     "HistoryReply", "Interface", "InterfaceCostSource", "InterfaceKind", "InterfaceNotFound",
     "InvalidDescriptor", "InvalidOpening", "InvalidParameter", "InvalidRemote", "InvalidTarget",
