@@ -253,7 +253,6 @@ let package = Package(
             ],
             swiftSettings: small),
 
-
         // Networks of namespaces, for tests, the demo and benchmarks.
         .target(name: "CLabSupport", path: "Tests/CLabSupport"),
         .target(
@@ -348,12 +347,11 @@ let package = Package(
                 "Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "Connection", "Systemd",
                 "TLSTestSupport", "TestSupport", "Varlink", "VarlinkDefinition", "dialtone", "dialtone-launcher",
                 "dialtone-session", "dialtoned", "lab-client", "lab-fuzzer", "lab-launch", "lab-logind",
-                "lab-neighbour",
-                "lab-network-manager", "lab-systemd",
+                "lab-neighbour", "lab-network-manager", "lab-systemd",
             ],
             resources: [
                 .copy("agent.py"), .copy("asking_server.py"), .copy("mqtt_sleeper.py"), .copy("night_sleeper.py"),
-            ], exclude: ["Golden"]),
+            ], exclude: ["Golden", "push_app.py"]),
         tests(
             "Soak",
             [

@@ -71,6 +71,18 @@ import Testing
         #expect(harness.status.state == .waiting)
     }
 
+    @Test func `a grace that is shortened meanwhile is that of later losses`() {
+        var harness = Harness.ready()
+        harness.tell(.pathChanged(.none))
+        var policy = ConnectionPolicy.office
+        policy.grace = .seconds(1)
+        harness.tell(.policyChanged(policy), after: .seconds(2))
+        harness.tell(.localAddressRemoved(.wifiSource), after: .seconds(1))
+        #expect((harness.status.state, harness.status.epoch) == (.verifying, 1))
+        let actions = harness.tell(.timerFired(.proof), after: .seconds(2))
+        #expect(Self.closes(actions) == [.closeSocket(epoch: 1, .localAddressRemoved, .dropped)])
+    }
+
     @Test func `what was asked before the loss owes no answer after it`() {
         var policy = ConnectionPolicy.office
         policy.heartbeat = Heartbeat(.mqtt)

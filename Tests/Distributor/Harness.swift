@@ -14,8 +14,8 @@ struct Harness {
     /// The effects of the last input.
     var effects: [DistributorEffect] = []
 
-    static let north = ServerName("north")!
-    static let south = ServerName("south")!
+    static let north = known(ServerName("north"))
+    static let south = known(ServerName("south"))
     static let app = AppIdentity(name: "org.example.Chat", sandbox: nil)
 
     init(_ state: StoredState = StoredState(), limits: DistributorLimits = .init(), server: ServerName? = Self.north) {
@@ -93,10 +93,10 @@ struct Harness {
     /// Registers, has the server say yes and the app take its endpoint.
     mutating func registered(_ request: RegistrationRequest = Self.request()) -> Registration {
         take(.register(request, call: 1))
-        let id = distributor.overview.last!.registration.id
+        let id = known(distributor.overview.last).registration.id
         take(.reported(Self.north, .registered(id, endpoint: "https://push.example/\(id.text)", expires: nil)))
         answerAll(.taken)
-        return distributor.overview.last!.registration
+        return known(distributor.overview.last).registration
     }
 
     /// A message comes.
@@ -105,7 +105,7 @@ struct Harness {
         expires: Duration? = nil, from server: ServerName = Self.north
     ) {
         let message = ArrivedMessage(
-            id: ServerMessageID(id)!, registration: registration.id, body: Array(repeating: 1, count: size),
+            id: known(ServerMessageID(id)), registration: registration.id, body: Array(repeating: 1, count: size),
             urgency: urgency, expires: expires.map { WallTime(milliseconds: wall + $0.components.seconds * 1000) })
         take(.arrived(server, [message], memory: nil))
     }

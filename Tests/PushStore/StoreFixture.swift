@@ -3,6 +3,7 @@
 import CDialtoneSQLite
 import DialtoneDistributor
 import DialtonePushStore
+import DialtoneTestSupport
 import Glibc
 
 /// A directory of a test's own, which goes with it.
@@ -76,8 +77,8 @@ struct StoreFixtureError: Error {
 
 /// One of each kind, with everything that can be set.
 enum Samples {
-    static let server = ServerName("north")!
-    static let id = RegistrationID(String(repeating: "0a", count: 16))!
+    static let server = known(ServerName("north"))
+    static let id = known(RegistrationID(String(repeating: "0a", count: 16)))
     static let app = AppIdentity(name: "org.example.App", sandbox: "flatpak:org.example.App")
     static let time = WallTime(milliseconds: 1_800_000_000_000)
 
@@ -107,7 +108,7 @@ enum Samples {
     }
 
     static func origin(_ number: Int64) -> MessageOrigin {
-        MessageOrigin(registration: id, id: ServerMessageID("message-\(number)")!)
+        MessageOrigin(registration: id, id: known(ServerMessageID("message-\(number)")))
     }
 
     static func settled(_ number: Int64, givenUp: String? = nil) -> SettledMessage {

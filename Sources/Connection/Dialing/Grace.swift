@@ -31,14 +31,15 @@ struct Grace {
     mutating func lost(_ closing: CloseReason, because cause: StatusReason, for grace: Duration, at now: Duration)
         -> Bool
     {
+        if let loss, !loss.isBack {
+            // It is kept as long as was said, even if the grace of later losses is another by now.
+            // Without its address, not even a FIN of it would be answered.
+            if closing == .localAddressRemoved { self.loss?.closing = closing }
+            return now < loss.until
+        }
         let since = loss?.since ?? now
         guard now < since + grace else { return false }
-        if !isSilent {
-            loss = Loss(since: since, until: since + grace, closing: closing, cause: cause)
-        } else if closing == .localAddressRemoved {
-            // Without its address, not even a FIN of it would be answered.
-            loss?.closing = closing
-        }
+        loss = Loss(since: since, until: since + grace, closing: closing, cause: cause)
         return true
     }
 

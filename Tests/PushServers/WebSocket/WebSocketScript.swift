@@ -91,7 +91,7 @@ func moment(_ seconds: Int) -> Moment {
 /// A registration of that number.
 func registration(_ number: Int) -> RegistrationID {
     let digits = String(number, radix: 16)
-    return RegistrationID(String(repeating: "0", count: 32 - digits.count) + digits)!
+    return known(RegistrationID(String(repeating: "0", count: 32 - digits.count) + digits))
 }
 
 extension PushServerTurn {
