@@ -8,7 +8,7 @@ internal import Glibc
 /// A user who has or had a file can make its last `close(2)` wait: by a socket with `SO_LINGER` and
 /// bytes that its peer does not take, by a file of a file system in user space, by either of them in the queue of a
 /// Unix socket. So a descriptor of a file that a user has, had, or sent something into is made
-/// ``init(_:sharedWith:)``, and whatever becomes of it, it is that user's thread that closes it (``UserThreads``).
+/// `init(_:sharedWith:)`, and whatever becomes of it, it is that user's thread that closes it (`UserThreads`).
 public struct OwnedDescriptor: ~Copyable, Sendable {
     /// The number, for system calls. Never store it beyond the owner's life: the kernel reuses numbers at once.
     public let number: CInt
