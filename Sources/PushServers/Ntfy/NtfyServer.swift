@@ -241,10 +241,13 @@ package struct NtfyServer: PushServer {
 
     private mutating func notify(_ message: NtfyMessage, at now: Moment, _ turn: inout PushServerTurn) {
         guard let name = message.id, name.utf8.count <= Self.longestName, let id = ServerMessageID(name),
-            let time = message.time, (1...NtfyMark.latest).contains(time),
-            Int64(time) * 1000 <= now.wall.milliseconds.addingReportingOverflow(86_400_000).partialValue
-        else {
-            return session.tell("the server sent a message without a name of up to 64 bytes, or of tomorrow", &turn)
+            let time = message.time, (1...NtfyMark.latest).contains(time)
+        else { return session.tell("the server sent a message without a name of up to 64 bytes or a time", &turn) }
+        guard Int64(time) * 1000 <= now.wall.milliseconds.addingReportingOverflow(86_400_000).partialValue else {
+            // Where the mark followed it, the server would not be asked for what comes before. But it may be our clock
+            // that is wrong.
+            askAgainLater(at: now)
+            return session.tell("the server sent a message of tomorrow, by this machine's clock", &turn)
         }
         guard let registration = memory.topics.first(where: { $0.value == message.topic })?.key else {
             return session.tell("the server sent a message for a topic that is not registered", &turn)
@@ -273,6 +276,10 @@ package struct NtfyServer: PushServer {
 
     private mutating func putOff(_ name: String, time: Int, at now: Moment) {
         memory.mark.putOff(name, time: time)
+        askAgainLater(at: now)
+    }
+
+    private mutating func askAgainLater(at now: Moment) {
         if session.stands { retryDue = retryDue ?? now.uptime + Self.retryPause }
     }
 }
