@@ -91,11 +91,10 @@ let package = Package(
         .library(
             name: "_Readers",
             targets: [
-                "Agent", "Coalescing", "Configuration", "Connection", "ConnectionIO", "DialtoneAPI", "DialtoneClient",
-                "DialtonePush", "Netlink", "NetworkPath", "Persistence", "Platform", "Presentation",
-                "PrivilegedLauncher", "Processes",
-                "Reachability", "RelayMessages", "Resolver", "TLS", "TLSRelay", "TLSTestSupport", "TOML", "Varlink",
-                "WebPush",
+                "Agent", "Bus", "Coalescing", "Configuration", "Connection", "ConnectionIO", "DialtoneAPI",
+                "DialtoneClient", "DialtonePush", "Distributor", "Netlink", "NetworkPath", "Persistence", "Platform",
+                "Presentation", "PrivilegedLauncher", "Processes", "PushServers", "Reachability", "RelayMessages",
+                "Resolver", "Session", "TLS", "TLSRelay", "TLSTestSupport", "TOML", "Varlink", "WebPush",
             ].map(fullName)),
     ],
     dependencies: [
@@ -321,7 +320,11 @@ let package = Package(
         tests("Systemd", ["Platform", "Systemd", "TestSupport", logging]),
         tests("Bus", ["Bus", "Platform", "TestSupport"]),
         tests(
-            "Session", ["Bus", "Distributor", "Platform", "Session", "TestSupport"],
+            "Session",
+            [
+                "Bus", "DialtoneAPI", "DialtoneClient", "Distributor", "Platform", "PushAPI", "Session", "TestSupport",
+                "Varlink", "dialtone", logging,
+            ],
             resources: [.copy("connector.py")]),
         tests("Processes", ["Processes", "CPlatform", "Platform", "Connection", "TestSupport"]),
         tests("Distributor", ["Distributor", "Models", "TestSupport"], settings: optimized),

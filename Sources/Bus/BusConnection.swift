@@ -32,6 +32,10 @@ package final class BusConnection {
     private static let firstDelay = Duration.seconds(1)
     private static let longestDelay = Duration.seconds(60)
 
+    /// So many messages are taken in one turn. The bus lets a program send without an end, and others are to have their
+    /// turns.
+    nonisolated static let mostInTurn = 64
+
     private let address: String
     private let connected: @AgentQueue () -> Void
     private let lost: @AgentQueue () -> Void
@@ -260,7 +264,9 @@ package final class BusConnection {
     }
 
     private func process() {
-        while let bus {
+        let generation = generation
+        for _ in 0..<Self.mostInTurn {
+            guard let bus else { return }
             let result = sd_bus_process(bus, nil)
             if result < 0 { return drop() }
             if !isConnected, sd_bus_is_ready(bus) > 0 {
@@ -269,9 +275,11 @@ package final class BusConnection {
                 for name in names { request(name) }
                 connected()
             }
-            if result == 0 { break }
+            if result == 0 { return update() }
         }
-        update()
+        AgentQueue.async { [weak self] in
+            if self?.generation == generation { self?.process() }
+        }
     }
 
     /// Has the poller and the timer wait for what the connection waits for.

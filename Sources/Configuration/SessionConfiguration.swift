@@ -144,3 +144,12 @@ extension PushSettings.Server: CustomStringConvertible {
         return parts.count == 2 && parts.allSatisfy { !$0.isEmpty && !$0.contains("/") }
     }
 }
+
+extension PushSettings: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The server. The password is nobody's business.
+    package var description: String { server.description }
+    /// The same.
+    package var debugDescription: String { description }
+    /// The same.
+    package var customMirror: Mirror { Mirror(self, children: ["server": description]) }
+}

@@ -12,6 +12,9 @@ package struct AppIdentity: Hashable, Sendable {
         self.name = name
         self.sandbox = sandbox
     }
+
+    /// Whose the room is that it takes up: a sandbox may have as many names as it likes.
+    var account: String { sandbox ?? name }
 }
 
 /// Which of UnifiedPush's D-Bus interfaces an app's connector speaks.

@@ -84,7 +84,7 @@ extension Distributor {
     private func hasRoom(for message: ArrivedMessage, of registration: Registration) -> Bool {
         let reserve = registration.kind == .voip ? limits.voipReserve : 0
         let bytes = reserve * DistributorLimits.body.upperBound + -message.body.count
-        let app = ledger.apps[registration.request.app] ?? .init()
+        let app = ledger.usage(of: registration.request.app)
         return app.messages < limits.messagesOfApp + reserve && app.bytes <= limits.bytesOfApp + bytes
             && ledger.usage.messages < limits.messages + reserve && ledger.usage.bytes <= limits.bytes + bytes
     }
@@ -103,10 +103,9 @@ extension Distributor {
         newMessages.removeAll { $0 == message.number }
         work[message.registration]?.queue.removeAll { $0 == message.number }
         tidy(message.registration)
-        if let app = ledger.registrations[message.registration]?.request.app, let usage = ledger.apps[app],
-            usage.messages <= limits.messagesOfApp / 2, usage.bytes <= limits.bytesOfApp / 2
-        {
-            toldFull.remove(app)
+        if let app = ledger.registrations[message.registration]?.request.app {
+            let usage = ledger.usage(of: app)
+            if usage.messages <= limits.messagesOfApp / 2, usage.bytes <= limits.bytesOfApp / 2 { toldFull.remove(app) }
         }
     }
 

@@ -15,7 +15,7 @@ extension Distributor {
         guard let server = ledger.server else {
             return refuse(request.app, call, .actionRequired, "no push server is set up: dialtone push use SERVER")
         }
-        if ledger.apps[request.app]?.registrations.count ?? 0 >= limits.registrationsOfApp {
+        if ledger.usage(of: request.app).registrations.count >= limits.registrationsOfApp {
             return refuse(
                 request.app, call, .internalError, "the app has \(limits.registrationsOfApp) registrations already")
         }

@@ -21,6 +21,8 @@ struct Ledger: Sendable {
     private var byToken: [Token: Int64] = [:]
     private var byOrigin: [Origin: Int64] = [:]
     private(set) var apps: [AppIdentity: Usage] = [:]
+    /// What the apps of one account take up together (``AppIdentity/account``).
+    private var accounts: [String: Usage] = [:]
     /// What waits for all apps together.
     private(set) var usage = Usage()
 
@@ -79,6 +81,9 @@ struct Ledger: Sendable {
     /// What came with messages that are not kept is not kept either.
     mutating func forgetMemory(of server: ServerName) { memories[server] = nil }
 
+    /// What an app takes up, with all others that share its room.
+    func usage(of app: AppIdentity) -> Usage { accounts[app.account] ?? Usage() }
+
     // MARK: Registrations
 
     func registration(at server: ServerName, _ id: RegistrationID) -> Registration? {
@@ -104,6 +109,7 @@ struct Ledger: Sendable {
         byUpstream[Upstream(server: registration.server, id: registration.id)] = number
         byToken[Token(app: registration.request.app, token: registration.request.token)] = number
         apps[registration.request.app, default: Usage()].registrations.insert(number)
+        accounts[registration.request.app.account, default: Usage()].registrations.insert(number)
         registrations[number] = registration
         unsaved.registrations.insert(number)
     }
@@ -116,6 +122,8 @@ struct Ledger: Sendable {
         byToken[Token(app: app, token: registration.request.token)] = nil
         apps[app]?.registrations.remove(registration.number)
         if apps[app]?.registrations.isEmpty == true { apps[app] = nil }
+        accounts[app.account]?.registrations.remove(registration.number)
+        if accounts[app.account]?.registrations.isEmpty == true { accounts[app.account] = nil }
         unsaved.registrations.insert(registration.number)
     }
 
@@ -160,8 +168,8 @@ struct Ledger: Sendable {
         usage.messages += sign
         usage.bytes += sign * message.body.count
         guard let app = registrations[message.registration]?.request.app else { return }
-        apps[app]?.messages += sign
-        apps[app]?.bytes += sign * message.body.count
+        accounts[app.account]?.messages += sign
+        accounts[app.account]?.bytes += sign * message.body.count
     }
 
     /// Takes back a message that was never saved.

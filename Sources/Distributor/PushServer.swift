@@ -31,6 +31,9 @@ package enum PushServerInput: Hashable, Sendable {
     case connected
     /// A socket on which the agent played the opening that was parked with the last one.
     case opened
+    /// The socket was parked, by the word that ``PushServer/parking`` gave after the last byte was read. From now on the
+    /// agent has that opening, until the next time, and says it on each new socket.
+    case parked
     /// The socket that was parked, with something to read or because there is something to send.
     case unparked
     /// Bytes, in the order of the stream.
@@ -60,8 +63,10 @@ package struct PushServerTurn: Hashable, Sendable {
     package var output: [UInt8] = []
     /// What else happened, in its order.
     package var reports: [PushServerReport] = []
-    /// Why the driver must give this socket up and redial; for a person.
+    /// Why the driver must give this socket up and redial; for a person. The next socket is one without an opening.
     package var redial: String?
+    /// Whether that is the value's own wish, and no fault of the server's: then it is done soon, however often.
+    package var isRedialWanted = false
 
     /// Nothing is to be done.
     package init() {}
@@ -207,4 +212,13 @@ package struct PushParking: Hashable, Sendable {
         /// XEP-0198's `<r/>` with this count, and blanks between stanzas.
         case xmpp(handled: UInt32)
     }
+}
+
+extension PushParking.OpeningStep: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// How much is sent. What it is may be a password.
+    package var description: String { "\(send.count) bytes" }
+    /// The same.
+    package var debugDescription: String { description }
+    /// The same.
+    package var customMirror: Mirror { Mirror(self, children: ["send": description]) }
 }

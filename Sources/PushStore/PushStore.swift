@@ -3,6 +3,7 @@
 internal import CDialtoneSQLite
 package import DialtoneDistributor
 internal import DialtonePlatform
+internal import Glibc
 
 /// What the distributor keeps, in a SQLite file of one process, whose other users it keeps out.
 ///
@@ -20,7 +21,7 @@ package struct PushStore: ~Copyable {
 
     /// Opens the store of a directory; makes both where they are missing. What cannot be used is renamed.
     ///
-    /// - Throws: why there is none: the directory cannot be used, another process has it (``StoreError/isBusy``), or a
+    /// - Throws: why there is none: the directory cannot be used, another process has it, or a
     ///   later version wrote it.
     package init(directory: String) throws(StoreError) { try self.init(directory: directory, Schema.migrations) }
 
@@ -44,7 +45,8 @@ package struct PushStore: ~Copyable {
         do {
             return try body()
         } catch {
-            throw StoreError(operation: error.operation, code: SQLITE_OK, text: error.text)
+            let isFull = error.code == ENOSPC || error.code == EDQUOT
+            throw StoreError(operation: error.operation, code: isFull ? SQLITE_FULL : SQLITE_OK, text: error.text)
         }
     }
 

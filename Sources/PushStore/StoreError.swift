@@ -14,8 +14,11 @@ package struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
     /// Whether the file is no database, or a damaged one.
     package var isDamage: Bool { [SQLITE_CORRUPT, SQLITE_NOTADB].contains(code & 0xFF) }
 
-    /// Whether another process has the file.
-    package var isBusy: Bool { [SQLITE_BUSY, SQLITE_LOCKED].contains(code & 0xFF) }
+    /// Whether it may go better later without anybody's doing: another process has the file, and ends; or the disk is
+    /// full, or has no answer.
+    package var mayPass: Bool {
+        [SQLITE_BUSY, SQLITE_LOCKED, SQLITE_FULL, SQLITE_IOERR].contains(code & 0xFF)
+    }
 
     /// What was tried and what came back, for the end of a sentence.
     package var description: String { "\(operation): \(text)" }

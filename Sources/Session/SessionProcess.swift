@@ -75,9 +75,30 @@ package enum SessionProcess {
             exit(EX_CONFIG)
         }
         let listeners = sockets
-        AgentQueue.async { Running.shared = Running(options, configuration, listeners, logger) }
+        AgentQueue.async {
+            guard let push = push(options, logger) else { return }
+            Running.shared = Running(options, configuration, listeners, push, logger)
+        }
         // Not dispatchMain(), as in dialtoned.
         while true { pause() }
+    }
+
+    /// Push, with what it kept. Where that cannot be had just now, it is `nil`, and the process ends soon: so late that the
+    /// service manager, which starts it again, does not do so all the time.
+    @AgentQueue
+    private static func push(_ options: SessionOptions, _ logger: Logger) -> PushService? {
+        let standard = StatePath.standard(user: geteuid()) { getenv($0).map { String(cString: $0) } }
+        guard let state = options.state ?? standard else {
+            end("there is no place for what it keeps: neither STATE_DIRECTORY nor HOME is set", EX_USAGE)
+        }
+        do throws(PushServiceError) {
+            return try PushService(in: state, logger)
+        } catch {
+            guard error.mayPass else { end("\(error)", EX_CANTCREAT) }
+            logger.error("what was kept cannot be read just now", metadata: ["error": "\(error)"])
+            _ = Timers.shared.schedule(after: .seconds(10)) { end("\(error)", EX_TEMPFAIL) }
+            return nil
+        }
     }
 
     fileprivate static func load(_ options: SessionOptions) throws(ConfigurationError) -> SessionConfiguration {
@@ -108,18 +129,11 @@ private final class Running {
     private var signalWatch: SignalWatch?
     private var watchdog: Watchdog?
 
-    init(_ options: SessionOptions, _ configuration: SessionConfiguration, _ listeners: [CInt], _ logger: Logger) {
-        self.options = options
-        self.logger = logger
-        let standard = StatePath.standard(user: geteuid()) { getenv($0).map { String(cString: $0) } }
-        guard let state = options.state ?? standard else {
-            SessionProcess.end("there is no place for what it keeps: neither STATE_DIRECTORY nor HOME is set", EX_USAGE)
-        }
-        do throws(PushServiceError) {
-            push = try PushService(in: state, logger)
-        } catch {
-            SessionProcess.end("\(error)", EX_CANTCREAT)
-        }
+    init(
+        _ options: SessionOptions, _ configuration: SessionConfiguration, _ listeners: [CInt], _ push: PushService,
+        _ logger: Logger
+    ) {
+        (self.options, self.push, self.logger) = (options, push, logger)
         let service = VarlinkService(
             vendor: "Dialtone", product: "dialtone-session", version: Product.version, url: Product.homepage)
         push.register(in: service)

@@ -23,7 +23,8 @@ let usage = """
       --help, -h         show this
 
     Exit status as in sysexits.h: 0 after SIGTERM, 64 bad usage, 69 another one serves the socket, 71 the system
-    refuses, 73 the socket cannot be made, 78 the configuration is wrong.
+    refuses, 73 the socket or the state cannot be made, 75 another process has the state or the disk is full, 78 the
+    configuration is wrong.
     """
 
 let (options, isCheck) = ProgramOptions.read(

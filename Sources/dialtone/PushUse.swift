@@ -42,6 +42,7 @@ struct PushUse: AsyncParsableCommand {
     }
 
     func run() async throws {
+        ProcessMemory.forbidDumps()
         guard
             let directory = ConfigurationDirectory.standard(user: geteuid(), environment: { Output.environment[$0] })
         else { throw ValidationError("there is neither $XDG_CONFIG_HOME nor $HOME") }
@@ -57,8 +58,9 @@ struct PushUse: AsyncParsableCommand {
         for (key, value) in [("service", service), ("host", host), ("ca", ca)] {
             if let value { lines.append("\(key) = \"\(value)\"") }
         }
+        let secret = "\(directory)/push-password"
+        let earlierSecret = FileContent.text(of: secret)
         if server.hasPrefix("xmpp:") || token {
-            let secret = "\(directory)/push-password"
             try replace(secret, with: try readSecret())
             lines.append("password_file = \"\(secret)\"")
         }
@@ -68,10 +70,16 @@ struct PushUse: AsyncParsableCommand {
             _ = try await agent.call(PushAPI.Reload.self, VarlinkEmpty())
         } catch {
             if case .refused = error {
-                if let earlier { try replace(file, with: earlier) } else { unlink(file) }
+                try restore(secret, to: earlierSecret)
+                try restore(file, to: earlier)
             }
             throw error
         }
+    }
+
+    /// Has a file say again what it said, or be none again.
+    private func restore(_ path: String, to text: String?) throws(SystemError) {
+        if let text { try replace(path, with: text) } else { unlink(path) }
     }
 
     private func makeDirectory(_ path: String) throws(SystemError) {
@@ -90,7 +98,11 @@ struct PushUse: AsyncParsableCommand {
         let bytes = Array(text.utf8)
         guard write(descriptor.number, bytes, bytes.count) == bytes.count, fsync(descriptor.number) == 0,
             rename(new, path) == 0
-        else { throw .last("writing \(path)") }
+        else {
+            let error = SystemError.last("writing \(path)")
+            unlink(new)
+            throw error
+        }
     }
 
     /// A line of the standard input, which a terminal does not show.

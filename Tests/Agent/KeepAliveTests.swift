@@ -26,17 +26,17 @@ struct KeepAliveTests {
             called?()
         }
         calls.handler = Self.brisk
-        calls.custodyChanged(to: .new)
+        calls.ownershipChanged(to: .new)
         #expect(count == 0)
         for _ in 1...2 {
             let isCalled: Bool = try await answer("a call") { done in
                 called = { done(true) }
-                calls.custodyChanged(to: .parked)
+                calls.ownershipChanged(to: .parked)
             }
             #expect(isCalled)
             called = nil
         }
-        calls.custodyChanged(to: FlowOwnership(holder: .client, session: .open))
+        calls.ownershipChanged(to: FlowOwnership(holder: .client, session: .open))
         let before = count
         // Something of the same cadence comes twice, and these calls not.
         let witness = ClientCalls(DialerContext(paths: network, names: network)) { called?() }
@@ -44,7 +44,7 @@ struct KeepAliveTests {
         for _ in 1...2 {
             let _: Bool = try await answer("the witness") { done in
                 called = { done(true) }
-                witness.custodyChanged(to: .parked)
+                witness.ownershipChanged(to: .parked)
             }
         }
         #expect(count == before)

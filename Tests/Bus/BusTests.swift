@@ -10,6 +10,13 @@ import Testing
 
 private let name = "org.example.Server"
 
+/// How many calls were taken, and how many before somebody else had a turn.
+@AgentQueue
+private final class Flood {
+    var taken = 0
+    var takenBefore = 0
+}
+
 /// What is called and served over a real bus.
 @Suite(.serialized) struct BusTests {
     @Test(arguments: PrivateBus.kinds) func `each value crosses the bus and comes back`(
@@ -200,5 +207,28 @@ private let name = "org.example.Server"
     @Test func `only names that the bus takes are names`() {
         let names = ["org.example.App", ":1.5", "org", "org.example.App'", "org..x", "", "org.1x"]
         #expect(names.filter(BusConnection.isServiceName) == ["org.example.App", ":1.5"])
+    }
+
+    @Test(arguments: PrivateBus.kinds) func `a flood of calls leaves others their turns`(
+        _ kind: PrivateBus.Kind
+    ) async throws {
+        let line = try await Line(kind)
+        let all = 8 * BusConnection.mostInTurn
+        let flood = Flood()
+        try await line.serve([
+            .init("Take", []) { call in
+                flood.taken += 1
+                if flood.taken == 1 { AgentQueue.async { flood.takenBefore = flood.taken } }
+                // Long enough for the bus to have the next one ready.
+                var sum = 0
+                for number in 0..<20_000 { sum ^= number }
+                if sum >= 0 { call.reply() }
+            }
+        ])
+        await onQueue {
+            for _ in 0..<all { line.caller.connection?.call(name, "/test", "org.example.Test", "Take") { _ in } }
+        }
+        try await eventually("all are taken") { flood.taken == all }
+        expect(await flood.takenBefore) { (1...BusConnection.mostInTurn).contains($0) }
     }
 }

@@ -73,7 +73,7 @@ extension PushWorld {
             if !isCalm, random.chance(10) { return }
             servers[name]?.endpoints[id] = nil
             later(1, .report(process: process, name, .unregistered(id)))
-        case .connected, .opened, .unparked, .received, .disconnected, .timePassed:
+        case .connected, .opened, .parked, .unparked, .received, .disconnected, .timePassed:
             fail("the distributor does the driver's work: \(input)")
         }
     }

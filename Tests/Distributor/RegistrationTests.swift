@@ -80,6 +80,24 @@ struct RegistrationTests {
         #expect(world.distributor.overview.count == 3)
     }
 
+    @Test mutating func `the names of one sandbox share its room, and leave that of others alone`() {
+        var limits = DistributorLimits()
+        (limits.registrationsOfApp, limits.messagesOfApp) = (2, 1)
+        world = Harness(limits: limits)
+        func app(_ name: String, _ sandbox: String?) -> RegistrationRequest {
+            Harness.request(app: AppIdentity(name: "org.example.\(name)", sandbox: sandbox))
+        }
+        let first = world.registered(app("App", "flatpak:org.example.App"))
+        let second = world.registered(app("App.Child", "flatpak:org.example.App"))
+        world.take(.register(app("App.Third", "flatpak:org.example.App"), call: 9))
+        #expect(world.answers.map(\.reason) == [.internalError])
+        let other = world.registered(app("App.Third", nil))
+        for (number, registration) in [first, second, other].enumerated() {
+            world.arrive("\(number)", registration)
+            #expect((world.settled["\(number)"] != nil) == (number == 1), "\(number): \(world.settled)")
+        }
+    }
+
     @Test mutating func `without a server the user has something to do`() {
         world = Harness(server: nil)
         world.take(.register(Harness.request(), call: 1))

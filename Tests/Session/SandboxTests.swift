@@ -60,25 +60,49 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: hasConnector && geteuid() == 0, "only root can give an app another root directory"))
-    func `an app of a Flatpak registers its own names only`() async throws {
-        let desk = try await Desk(.daemon)
-        desk.bus.write(Self.information, to: "flatpak-info")
-        // What bubblewrap does for Flatpak, as far as it is looked at here.
-        let within = [
+    /// What bubblewrap does for Flatpak, as far as it is looked at here.
+    private static func flatpak(_ desk: Desk) -> [String] {
+        desk.bus.write(information, to: "flatpak-info")
+        let root = desk.bus.file("root")
+        return [
             "/usr/bin/unshare", "--mount", "/bin/sh", "-ec",
             """
-            mkdir \(desk.bus.file("root")); mount -t tmpfs tmpfs \(desk.bus.file("root")); cd \(desk.bus.file("root"))
+            mkdir \(root); mount -t tmpfs tmpfs \(root); cd \(root)
             for each in usr etc tmp proc dev; do mkdir $each; mount --rbind /$each $each; done
             for each in bin lib lib64 sbin; do ln -s usr/$each $each; done
             cp \(desk.bus.file("flatpak-info")) .flatpak-info
             exec chroot . "$@"
             """, "sh",
         ]
+    }
+
+    @Test(.enabled(if: hasConnector && geteuid() == 0, "only root can give an app another root directory"))
+    func `an app hears nothing of a registration by the same name that is not its own`() async throws {
+        let desk = try await Desk(.daemon)
+        try desk.begin("app.log", "own=org.example.App", "serve", within: Self.flatpak(desk))
+        try await eventually("the app serves") { desk.lines("app.log").last == #"["serves"]"# }
+        let refused = AppAnswer.notStarted("a program in another sandbox has its name")
+        for other in [nil, "flatpak:org.example.Other", "snap:app"] {
+            expect(
+                try await desk.tell("org.example.App", .newEndpoint("https://a/b"), sandbox: other), is: refused)
+        }
+        expect(try await desk.tell("org.example.App", .message([1], id: "m"), sandbox: nil), is: refused)
+        #expect(desk.lines("app.log").count == 2)
+        for _ in 1...2 {
+            let answer = try await desk.tell(
+                "org.example.App", .newEndpoint("https://a/b"), sandbox: "flatpak:org.example.App")
+            #expect(answer == .taken)
+        }
+        #expect(desk.lines("app.log").count == 4)
+    }
+
+    @Test(.enabled(if: hasConnector && geteuid() == 0, "only root can give an app another root directory"))
+    func `an app of a Flatpak registers its own names only`() async throws {
+        let desk = try await Desk(.daemon)
         try desk.begin(
             "app.log", "own=org.example.App", "own=org.example.Other",
             #"register2={"service": "org.example.App", "token": "t"}"#,
-            #"register2={"service": "org.example.Other", "token": "t"}"#, within: within)
+            #"register2={"service": "org.example.Other", "token": "t"}"#, within: Self.flatpak(desk))
         try await eventually("two answers") { desk.lines("app.log").count == 4 }
         #expect(
             desk.lines("app.log").dropFirst(2) == [

@@ -139,14 +139,14 @@ final class Desk: Sendable {
     /// Calls an app's connector.
     func tell(
         _ name: String, _ content: AppTelling.Content, _ version: ConnectorVersion = .v2,
-        timeout: Duration = .seconds(30)
+        timeout: Duration = .seconds(30), sandbox: String? = nil
     ) async throws -> AppAnswer {
         let answer = Lock<AppAnswer?>(nil)
         let apps = apps
         await onQueue {
             apps.tell(
                 AppTelling(
-                    attempt: 1, app: AppIdentity(name: name, sandbox: nil), version: version, token: "t",
+                    attempt: 1, app: AppIdentity(name: name, sandbox: sandbox), version: version, token: "t",
                     content: content, timeout: timeout)
             ) { given in answer.withLock { $0 = given } }
         }

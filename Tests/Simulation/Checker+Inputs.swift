@@ -52,7 +52,7 @@ extension Checker {
         case .certificateEnds: break
         case .arrived(let epoch), .taken(let epoch), .parked(let epoch, _), .returned(let epoch),
             .abandoned(let epoch, _, _):
-            if epoch == known.standing, known.ownership.session != .opening { noteHands(input, now) }
+            if epoch == known.standing, known.ownership.session != .opening { noteHolder(input, now) }
         case .openingLeft, .openingAnswered, .sessionOpened, .openingFailed: noteOpening(input, now)
         case .flowFailed(_, let failure): noteSilence(failure)
         case .adopted(let adoption): noteAdoption(adoption, now)
@@ -143,7 +143,7 @@ extension Checker {
     /// What is sent from now on is another thing than before.
     func heartbeatChanged(_ now: Duration) { heartbeatChangedAt = now }
 
-    func noteHands(_ input: ConnectionInput, _ now: Duration) {
+    func noteHolder(_ input: ConnectionInput, _ now: Duration) {
         let isHeld = known.ownership.holder == .client
         switch input {
         case .arrived where !isHeld:

@@ -11,10 +11,10 @@ struct FuzzTarget: Sendable {
     /// All that there are.
     static var all: [FuzzTarget] {
         [
-            .answers, .certificates, .configuration, .crashes, .launcher, .explanations, .history, .intervals, .machine,
-            .names, .netlink, .openings, .policies, .processes, .pushes, .recordings, .relay, .replies, .resolver,
-            .scrapes,
-            .services, .state, .texts, .tls, .varlink, .wakes,
+            .answers, .certificates, .configuration, .crashes, .dialogues, .distributor, .launcher, .explanations,
+            .history, .intervals, .machine, .names, .netlink, .openings, .policies, .processes, .pushes, .questions,
+            .recordings, .relay, .replies, .resolver, .scrapes, .services, .sessions, .state, .texts, .tls, .varlink,
+            .wakes,
         ]
     }
 

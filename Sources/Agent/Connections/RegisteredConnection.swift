@@ -234,7 +234,7 @@ final class RegisteredConnection {
         self.caller = caller
         before?.superseded()
         calls.handler = handler
-        calls.custodyChanged(to: driver.status.ownership)
+        calls.ownershipChanged(to: driver.status.ownership)
     }
 
     /// `caller` is gone, and what the policy says holds again.
@@ -299,7 +299,7 @@ extension RegisteredConnection: ConnectionObserver {
                 wake: report == nil && wake == nil ? nil : RecordedWake(standing: wake, report),
                 endsWithAgent: connection.lacksPlace, outages: report == nil ? totals.outages(at: clocks.boot) : nil))
         if event.kind == .policyChanged, caller == nil { calls?.handler = connection.policy.handler }
-        calls?.custodyChanged(to: event.status.ownership)
+        calls?.ownershipChanged(to: event.status.ownership)
     }
 
     private func count(_ event: ConnectionEvent, _ report: WakeReport?) {

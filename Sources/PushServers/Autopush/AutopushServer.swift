@@ -103,6 +103,7 @@ package struct AutopushServer: PushServer {
             adopt()
             turn.reports.append(.loggedIn)
             sendWanted(at: now, &turn)
+        case .parked: break
         case .unparked:
             adopt()
             sendWanted(at: now, &turn)
@@ -148,7 +149,7 @@ package struct AutopushServer: PushServer {
         }
         if let due = retryDue, due <= now.uptime {
             retryDue = nil
-            session.giveUp("messages that were put off are asked for again", at: now, &turn)
+            session.leave("messages that were put off are asked for again", isWanted: true, at: now, &turn)
         }
     }
 

@@ -10,11 +10,21 @@ internal import DialtoneVarlink
 /// (`cache-duration`) and wants no acknowledgement; see ``NtfyMark``.
 package struct NtfyServer: PushServer {
     /// Who asks, for servers that serve not everybody.
-    package enum Credentials: Hashable, Sendable {
+    package enum Credentials: Hashable, Sendable, CustomStringConvertible, CustomReflectable {
         /// An access token.
         case token(String)
         /// An account.
         case user(String, password: String)
+
+        /// Of what kind they are.
+        package var description: String {
+            switch self {
+            case .token: "token"
+            case .user(let name, _): "user \(name)"
+            }
+        }
+        /// The same.
+        package var customMirror: Mirror { Mirror(self, children: ["credentials": description]) }
 
         fileprivate var authorization: String {
             switch self {
@@ -95,6 +105,7 @@ package struct NtfyServer: PushServer {
             adopt(at: now, &turn)
             memory.mark.begin(at: now.uptime)
             turn.reports.append(.loggedIn)
+        case .parked: break
         case .unparked: adopt(at: now, &turn)
         case .received(let bytes): receive(bytes, at: now, &turn)
         case .disconnected:
@@ -153,7 +164,7 @@ package struct NtfyServer: PushServer {
         if session.stands { memory.mark.passTime(at: now.uptime) }
         if let due = retryDue, due <= now.uptime {
             retryDue = nil
-            session.leave("messages that were put off are asked for again", at: now, &turn)
+            session.leave("messages that were put off are asked for again", isWanted: true, at: now, &turn)
         }
     }
 
@@ -194,7 +205,7 @@ package struct NtfyServer: PushServer {
     private mutating func subscribe(at now: Moment, _ turn: inout PushServerTurn) {
         if isIdle, !memory.topics.isEmpty { return connect(at: now, &turn) }
         guard session.isOnline, subscribed != Set(memory.topics.values) else { return }
-        session.leave("the topics changed, and they stand in the request", at: now, &turn)
+        session.leave("the topics changed, and they stand in the request", isWanted: true, at: now, &turn)
     }
 
     private mutating func tellEndpoints(_ turn: inout PushServerTurn) {
@@ -230,10 +241,13 @@ package struct NtfyServer: PushServer {
 
     private mutating func notify(_ message: NtfyMessage, at now: Moment, _ turn: inout PushServerTurn) {
         guard let name = message.id, name.utf8.count <= Self.longestName, let id = ServerMessageID(name),
-            let time = message.time, (1...NtfyMark.latest).contains(time),
-            Int64(time) * 1000 <= now.wall.milliseconds.addingReportingOverflow(86_400_000).partialValue
-        else {
-            return session.tell("the server sent a message without a name of up to 64 bytes, or of tomorrow", &turn)
+            let time = message.time, (1...NtfyMark.latest).contains(time)
+        else { return session.tell("the server sent a message without a name of up to 64 bytes or a time", &turn) }
+        guard Int64(time) * 1000 <= now.wall.milliseconds.addingReportingOverflow(86_400_000).partialValue else {
+            // Where the mark followed it, the server would not be asked for what comes before. But it may be our clock
+            // that is wrong.
+            askAgainLater(at: now)
+            return session.tell("the server sent a message of tomorrow, by this machine's clock", &turn)
         }
         guard let registration = memory.topics.first(where: { $0.value == message.topic })?.key else {
             return session.tell("the server sent a message for a topic that is not registered", &turn)
@@ -262,6 +276,10 @@ package struct NtfyServer: PushServer {
 
     private mutating func putOff(_ name: String, time: Int, at now: Moment) {
         memory.mark.putOff(name, time: time)
+        askAgainLater(at: now)
+    }
+
+    private mutating func askAgainLater(at now: Moment) {
         if session.stands { retryDue = retryDue ?? now.uptime + Self.retryPause }
     }
 }

@@ -163,8 +163,13 @@ struct WebSocketSession: Sendable {
     }
 
     /// Gives the socket up for another request. That is no failure of a login.
-    mutating func leave(_ reason: String, at now: Moment, _ turn: inout PushServerTurn) {
+    ///
+    /// - Parameter isWanted: whether the server did nothing wrong.
+    mutating func leave(
+        _ reason: String, isWanted: Bool = false, at now: Moment, _ turn: inout PushServerTurn
+    ) {
         phase = .offline
+        if isWanted, turn.redial == nil { turn.isRedialWanted = true }
         giveUp(reason, at: now, &turn)
     }
 

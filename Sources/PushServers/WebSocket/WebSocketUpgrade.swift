@@ -11,10 +11,13 @@ struct WebSocketUpgrade: Sendable {
     /// Further fields, such as `Authorization`. Their texts have no control characters: the caller checked that.
     var fields: [Field] = []
 
-    /// A field of the request.
-    struct Field: Hashable, Sendable {
+    /// A field of the request. Its value may be a password, and is in no description.
+    struct Field: Hashable, Sendable, CustomStringConvertible, CustomReflectable {
         let name: String
         let value: String
+
+        var description: String { name }
+        var customMirror: Mirror { Mirror(self, children: ["name": name]) }
     }
 
     /// The longest head of an answer: what the machine's agent allows in an opening, too.

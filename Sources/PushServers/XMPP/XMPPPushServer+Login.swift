@@ -30,6 +30,7 @@ extension XMPPPushServer {
         // A socket that the agent dialled again meanwhile is held until the account may be tried.
         if phase == .refused { return }
         disconnected()
+        (left, troubles) = (nil, 0)
         phase = .opening
         patience = now + Self.answerTime
         turn.output += streamHeader
@@ -42,6 +43,7 @@ extension XMPPPushServer {
             return giveUp("nothing is known of the session of a socket that was parked", &turn)
         }
         disconnected()
+        troubles = 0
         phase = .synchronizing
         reader = XMLStreamReader(withinStream: ())
         loggedIn(&turn)

@@ -35,12 +35,22 @@ extension XMPPPushServer {
             memory.management = nil
             enabled(nil, at: now, &turn)
         case "r" where phase != .enabling:
-            guard let management = memory.management else { return }
-            turn.output += "<a xmlns='\(XMPP.management)' h='\(management.handled)'/>".utf8
+            guard let count = memory.management.map(countToTell) else { return }
+            turn.output += "<a xmlns='\(XMPP.management)' h='\(count)'/>".utf8
         case "a" where phase != .enabling: acknowledged(element, at: now, &turn)
         default: breach("<\(element.name)> of stream management has no place here", &turn)
         }
     }
+
+    /// How many stanzas the server is told that were handled: those of the opening that the agent has. A socket that
+    /// breaks now is resumed by that, and prosody ends a session that is resumed by a lower count than it was told. The
+    /// rest is told once the socket is parked. But no server is to keep more than so many for that (prosody keeps 500).
+    private func countToTell(_ management: XMPPStreamManagement) -> UInt32 {
+        guard let left, management.handled &- left < Self.mostUntold else { return management.handled }
+        return left
+    }
+
+    private static var mostUntold: UInt32 { 64 }
 
     private mutating func acknowledged(_ element: XMLElement, at now: Duration, _ turn: inout PushServerTurn) {
         guard memory.management != nil else { return }

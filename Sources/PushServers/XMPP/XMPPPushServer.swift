@@ -67,6 +67,9 @@ package struct XMPPPushServer: PushServer {
     var patience: Duration?
     /// How many stanzas of ours the server is to acknowledge by then.
     var acknowledgementAwaited: UInt32?
+    /// How many stanzas of the server count as handled in the opening that the agent has; `nil` where it has none. A
+    /// socket that breaks is resumed by that count.
+    var left: UInt32?
     /// How often in a row the account was refused.
     var refusals = 0
     /// How the server's `success` and `resumed` end, for the opening.
@@ -84,6 +87,8 @@ package struct XMPPPushServer: PushServer {
     /// What the ids of this value's questions begin with, so that none is one of a value before it.
     private let mark: String
     private var lastQuestion = 0
+    /// What was told of the present socket.
+    var troubles = 0
     /// Stanzas that were passed over; for a person who looks.
     package internal(set) var ignored = 0
 
@@ -123,7 +128,11 @@ package struct XMPPPushServer: PushServer {
         var turn = PushServerTurn()
         switch input {
         case .connected: connected(at: now.uptime, &turn)
-        case .opened: resumedByAgent(at: now.uptime, &turn)
+        case .opened:
+            // It said this count, and the server sends again what is beyond it.
+            if let left { memory.management?.handled = left }
+            resumedByAgent(at: now.uptime, &turn)
+        case .parked: left = memory.management?.handled
         // A value that knows of no socket was made of what the one that parked it left.
         case .unparked: if phase == .offline { resumedByAgent(at: now.uptime, &turn) }
         case .received(let bytes): received(bytes, at: now.uptime, &turn)
@@ -195,7 +204,7 @@ package struct XMPPPushServer: PushServer {
     mutating func breach(_ problem: String, _ turn: inout PushServerTurn) {
         let text = "the server broke the protocol: \(problem)"
         trouble(text, &turn)
-        memory.management = nil
+        (memory.management, left) = (nil, nil)
         giveUp(text, &turn)
     }
 
@@ -217,7 +226,7 @@ package struct XMPPPushServer: PushServer {
 
     /// What was under way in the session is over: its answers are nobody's, and what was asked is asked again.
     mutating func forgetSession() {
-        memory.management = nil
+        (memory.management, left) = (nil, nil)
         memory.pending = []
         let asked = questions.sorted { $0.key < $1.key }
         (questions, discovery) = ([:], nil)
@@ -279,9 +288,10 @@ package struct XMPPPushServer: PushServer {
 
     // MARK: - What is told
 
-    /// Tells of something, if not of too much at once.
+    /// Tells of something, unless enough was told of this socket: a server that lies on and on fills no log.
     mutating func trouble(_ text: String, _ turn: inout PushServerTurn) {
-        guard turn.reports.count < 16 else { return }
+        troubles += 1
+        guard troubles <= WebSocketSession.mostTroubles else { return }
         turn.reports.append(.trouble(Self.clipped(text)))
     }
 

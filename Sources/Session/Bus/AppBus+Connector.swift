@@ -8,21 +8,75 @@ internal import DialtonePlatform
 extension AppBus {
     private nonisolated static let connectorPath = "/org/unifiedpush/Connector"
 
-    /// Calls an app's connector, which starts an app that does not run.
+    /// Calls an app's connector, and starts an app that does not run. A program in another sandbox that has the app's
+    /// name is not called: the call tells its endpoint, or takes its message away.
     ///
     /// - Parameter completion: is called once, later, with what came of it; not at all where the bus went meanwhile
     ///   (``AppBusOwner/busLost()``), since nobody knows then whether the app has it.
     package func tell(_ telling: AppTelling, _ completion: @escaping @AgentQueue (AppAnswer) -> Void) {
-        let (method, arguments) = Self.call(telling)
         guard let bus, bus.isConnected else {
             return AgentQueue.async { completion(.notStarted("there is no bus")) }
         }
-        bus.call(
-            telling.app.name, Self.connectorPath, "org.unifiedpush.Connector\(telling.version.rawValue)", method,
-            isStarting: true, limit: telling.timeout, filling: { for value in arguments { $0.value(value) } }
+        find(telling, mayStart: true, triesLeft: 2, completion)
+    }
+
+    /// Finds the connection that has the app's name.
+    private func find(
+        _ telling: AppTelling, mayStart: Bool, triesLeft: Int, _ completion: @escaping @AgentQueue (AppAnswer) -> Void
+    ) {
+        let name = telling.app.name
+        bus?.owner(of: name) { [weak self] answer in
+            switch answer {
+            case .success(let owner?): self?.check(owner, telling, triesLeft, completion)
+            case .success(nil) where mayStart:
+                self?.bus?.start(name, limit: telling.timeout) { [weak self] answer in
+                    switch answer {
+                    case .success: self?.find(telling, mayStart: false, triesLeft: triesLeft, completion)
+                    case .failure(let failure): self?.tell(failure, of: name, completion)
+                    }
+                }
+            case .success(nil): completion(.notStarted("it ended at its start"))
+            case .failure(let failure): self?.tell(failure, of: name, completion)
+            }
+        }
+    }
+
+    /// Sees whether a connection is the app's.
+    private func check(
+        _ owner: String, _ telling: AppTelling, _ triesLeft: Int,
+        _ completion: @escaping @AgentQueue (AppAnswer) -> Void
+    ) {
+        let app = telling.app
+        // The bus gives a unique name once.
+        if known[app.name] == Known(owner: owner, sandbox: app.sandbox) {
+            return call(owner, telling, triesLeft, completion)
+        }
+        sandbox(of: owner) { [weak self] result in
+            switch result {
+            case .success(let sandbox) where sandbox.name == app.sandbox:
+                self?.known[app.name] = Known(owner: owner, sandbox: app.sandbox)
+                self?.call(owner, telling, triesLeft, completion)
+            case .success: completion(.notStarted("a program in another sandbox has its name"))
+            case .failure(let refusal): completion(.notStarted(refusal.text))
+            }
+        }
+    }
+
+    private func call(
+        _ owner: String, _ telling: AppTelling, _ triesLeft: Int,
+        _ completion: @escaping @AgentQueue (AppAnswer) -> Void
+    ) {
+        let (method, arguments) = Self.call(telling)
+        bus?.call(
+            owner, Self.connectorPath, "org.unifiedpush.Connector\(telling.version.rawValue)", method,
+            limit: telling.timeout, filling: { for value in arguments { $0.value(value) } }
         ) { [weak self] answer in
             switch answer {
             case .success(let message): completion(Self.answer(to: telling, message.values()))
+            // It ended a moment ago, and nobody saw the call: dbus-broker's word for that, and dbus-daemon's.
+            case .failure(.unknownService), .failure(.refusedByBus(BusFailure.Name.nameHasNoOwner, _)):
+                guard triesLeft > 1 else { return completion(.refused("it ended before it was called")) }
+                self?.find(telling, mayStart: true, triesLeft: triesLeft - 1, completion)
             case .failure(let failure): self?.tell(failure, of: telling.app.name, completion)
             }
         }
@@ -46,7 +100,8 @@ extension AppBus {
         }
     }
 
-    /// What an answer says. One to a message by version 2 may name the message; if so, it must be this one.
+    /// What an answer says. One to a message by version 2 may name the message; if so, it must be this one. KDE's
+    /// connector names it, and that of Flutter answers with an empty dictionary: both took it.
     private nonisolated static func answer(to telling: AppTelling, _ values: [BusValue]?) -> AppAnswer {
         guard case .message(_, let id) = telling.content, telling.version == .v2,
             let named = values?.first?.dictionary?["id"], named.text != id

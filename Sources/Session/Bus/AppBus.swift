@@ -30,6 +30,14 @@ package final class AppBus {
     private var follows: [String: BusConnection.Subscription] = [:]
     /// Those that somebody owns.
     private var present: Set<String> = []
+    /// Who was seen last with an app's name: at most one for each app that is registered.
+    var known: [String: Known] = [:]
+
+    /// A connection, and the sandbox that its program is in.
+    struct Known: Hashable {
+        var owner: String
+        var sandbox: String?
+    }
 
     /// Connects as soon as there is a bus, and serves from then on.
     ///
@@ -52,8 +60,7 @@ package final class AppBus {
     }
 
     private func lost() {
-        follows = [:]
-        present = []
+        (follows, present, known) = ([:], [], [:])
         owner?.busLost()
     }
 
@@ -222,7 +229,7 @@ package final class AppBus {
 
     // MARK: Who calls
 
-    private struct Refusal: Error {
+    struct Refusal: Error {
         let text: String
     }
 
@@ -234,19 +241,11 @@ package final class AppBus {
         guard BusConnection.isServiceName(service), !service.hasPrefix(":") else {
             return handler(.failure(Refusal(text: "this is no bus name of an app")))
         }
-        bus?.credentials(of: sender) { [weak self] answer in
+        sandbox(of: sender) { [weak self] result in
             let sandbox: Sandbox
-            switch answer {
-            case .failure(let failure): return handler(.failure(Refusal(text: "\(failure)")))
-            case .success(let credentials):
-                guard credentials.user == geteuid(), let process = credentials.process else {
-                    return handler(.failure(Refusal(text: "another user called")))
-                }
-                do throws(Sandbox.Unseen) {
-                    sandbox = try Sandbox.of(process)
-                } catch {
-                    return handler(.failure(Refusal(text: error.text)))
-                }
+            switch result {
+            case .failure(let refusal): return handler(.failure(refusal))
+            case .success(let seen): sandbox = seen
             }
             guard sandbox.mayOwn(service) else {
                 return handler(.failure(Refusal(text: "\(sandbox.name ?? "") may not own this name")))
@@ -258,6 +257,24 @@ package final class AppBus {
                 case .success(.some): handler(.failure(Refusal(text: "another program owns this name")))
                 case .success(nil): handler(.failure(Refusal(text: "the caller does not own this name")))
                 case .failure(let failure): handler(.failure(Refusal(text: "\(failure)")))
+                }
+            }
+        }
+    }
+
+    /// Finds out which sandbox the program behind a unique name is in.
+    func sandbox(of sender: String, _ handler: @escaping @AgentQueue (Result<Sandbox, Refusal>) -> Void) {
+        bus?.credentials(of: sender) { answer in
+            switch answer {
+            case .failure(let failure): handler(.failure(Refusal(text: "\(failure)")))
+            case .success(let credentials):
+                guard credentials.user == geteuid(), let process = credentials.process else {
+                    return handler(.failure(Refusal(text: "it is another user's")))
+                }
+                do throws(Sandbox.Unseen) {
+                    handler(.success(try Sandbox.of(process)))
+                } catch {
+                    handler(.failure(Refusal(text: error.text)))
                 }
             }
         }

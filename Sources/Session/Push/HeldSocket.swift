@@ -14,11 +14,13 @@ final class HeldSocket {
         case drained
         /// It is over: the server ended it, or the kernel did.
         case ended
+        /// The server reads nothing.
+        case stuck
     }
 
     /// As much as one TLS record and a few of TCP's segments; more comes in the next turn.
     private static let readSize = 32 * 1024
-    /// A thousand answers of push servers. A server that reads none of them has its socket ended.
+    /// A thousand answers of push servers. A server that reads none of them has its socket given up.
     private static let mostUnwritten = 256 * 1024
 
     /// The number of the socket, to park it with.
@@ -78,7 +80,7 @@ final class HeldSocket {
         }
         if count > 0 { return handler(.received(bytes)) }
         if count < 0, errno == EAGAIN || errno == EINTR { return }
-        end()
+        end(.ended)
     }
 
     private func write() {
@@ -88,7 +90,8 @@ final class HeldSocket {
             }
             if count < 0 {
                 if errno == EINTR { continue }
-                guard errno == EAGAIN, unwritten.count <= Self.mostUnwritten else { return end() }
+                guard errno == EAGAIN else { return end(.ended) }
+                guard unwritten.count <= Self.mostUnwritten else { return end(.stuck) }
                 registration?.update([.readable, .writable])
                 return
             }
@@ -98,9 +101,9 @@ final class HeldSocket {
         handler(.drained)
     }
 
-    private func end() {
+    private func end(_ event: Event) {
         guard registration != nil else { return }
         release()
-        handler(.ended)
+        handler(event)
     }
 }

@@ -18,10 +18,6 @@ final class PushLink {
     /// How long nothing must have been said for the socket to be parked: a burst of messages and their receipts is not
     /// worth a call of the agent each.
     private static let quietTime = Duration.seconds(1)
-    /// How soon the agent is asked again where it refused something or is away.
-    private static let firstPause = Duration.seconds(1)
-    /// And how late at most.
-    private static let longestPause = Duration.seconds(300)
     /// A session that has stood for so long was no failure, and what ends it is dialled anew at once.
     private static let stableTime = Duration.seconds(60)
 
@@ -46,8 +42,10 @@ final class PushLink {
 
     /// The connection as the agent last told it; `nil` while the agent does not have it.
     private(set) var connection: ConnectionsAPI.Connection?
-    /// Why the agent does not have it, for a person.
-    private(set) var trouble: String?
+    /// Why there is no session, for a person; `nil` where nothing is known to be wrong.
+    var trouble: String? { agentTrouble ?? serverTrouble }
+    private var agentTrouble: String?
+    private var serverTrouble: String?
     /// When the session with the server began, by the wall clock; `nil` while there is none.
     private(set) var loggedInAt: WallTime?
 
@@ -57,14 +55,28 @@ final class PushLink {
     private let logger: Logger
     private var place = Place.away
     private var parkedEpoch: Int?
+    /// The socket that the value knows of; `nil` where it knows of none.
     private var lastEpoch: Int?
+    /// The newest socket that was given up: it is not taken once more while the agent does not know of its end yet.
+    private var overEpoch = 0
+    /// How the agent has it: what it says on new sockets until the next socket is parked.
+    private var left: PushParking?
     private var unsent: [UInt8] = []
+    /// What the value is still to be told. What comes of one input is done before the next one: bytes go out in the
+    /// order in which the value said them.
+    private var inputs: [PushServerInput] = []
+    private var isTelling = false
     private var hangUp: DialtoneClient.HangUp?
     private var quiet: Timers.Timer?
     private var deadline: Timers.Timer?
     private var retry: Timers.Timer?
-    private var pause = PushLink.firstPause
+    /// Before the agent is asked again that refused something or is away.
+    private var agentPause = GrowingPause()
+    /// Before a server is dialled again that did something wrong.
+    private var serverPause = GrowingPause()
     private var loginUptime: Duration?
+    /// Counts the connections that were asked for, to tell what comes of an earlier one.
+    private var round = 0
     private var isClosed = false
 
     /// - Parameter tls: how the connection is secured; `nil` for as usual.
@@ -88,29 +100,32 @@ final class PushLink {
         client.begin(ConnectionsAPI.Close.self, .init(name: Self.connectionName)) { _ in }
     }
 
-    /// Tells the server's value something, and does what it says.
+    /// Tells the server's value something, and does what it says: now, or after what is being done of an earlier input.
     func tell(_ input: PushServerInput) {
         guard !isClosed else { return }
-        carryOut(server.take(input, at: .now()))
-        if !unsent.isEmpty { consider() }
-    }
-
-    /// Dials anew: at once, or after a pause.
-    func redial(after pause: Duration? = nil) {
-        giveUpSocket()
-        client.begin(ConnectionsAPI.Redial.self, .init(name: Self.connectionName, after: pause)) { _ in }
+        inputs.append(input)
+        guard !isTelling else { return }
+        isTelling = true
+        while !isClosed, !inputs.isEmpty { carryOut(server.take(inputs.removeFirst(), at: .now())) }
+        isTelling = false
+        consider()
     }
 
     // MARK: - The connection at the agent
 
     private func open(replacing: Bool) {
         guard !isClosed else { return }
+        let round = nextRound()
         let parameters = ConnectionsAPI.Open.Parameters(
             remote: server.remote, name: Self.connectionName, settings: tls.map { .init(tls: $0) })
         client.begin(ConnectionsAPI.Open.self, parameters) { [weak self] result in
-            guard let self, !isClosed else { return }
+            guard let self, !isClosed, round == self.round else { return }
             switch result {
-            case .success: follow()
+            case .success:
+                // Its sockets are numbered anew, and it has no opening.
+                giveUpSocket()
+                (left, overEpoch) = (nil, 0)
+                follow()
             // A process before this one opened it: on its socket nobody knows any more what was said.
             case .failure(let error) where error.code == .nameTaken && replacing: replace()
             case .failure(let error): again("\(error)") { [weak self] in self?.open(replacing: true) }
@@ -118,14 +133,35 @@ final class PushLink {
         }
     }
 
+    private func nextRound() -> Int {
+        round += 1
+        return round
+    }
+
     private func replace() {
+        let round = nextRound()
         client.begin(ConnectionsAPI.Close.self, .init(name: Self.connectionName)) { [weak self] _ in
-            self?.open(replacing: false)
+            if self?.round == round { self?.open(replacing: false) }
+        }
+    }
+
+    /// Gives the connection up and opens it anew after a pause. The opening that was left is gone with it: on the next
+    /// socket the value says itself what is to be said now.
+    private func reopen(after pause: Duration) {
+        let round = nextRound()
+        hangUp?()
+        retry?.cancel()
+        connection = nil
+        giveUpSocket()
+        client.begin(ConnectionsAPI.Close.self, .init(name: Self.connectionName)) { [weak self] _ in
+            guard let self, !isClosed, round == self.round else { return }
+            retry = Timers.shared.schedule(after: pause) { [weak self] in self?.open(replacing: true) }
         }
     }
 
     private func follow() {
-        trouble = nil
+        agentTrouble = nil
+        hangUp?()
         hangUp = client.follow(ConnectionsAPI.Monitor.self, .init(names: [Self.connectionName])) {
             [weak self] result in
             guard let self, !isClosed else { return }
@@ -144,8 +180,9 @@ final class PushLink {
     }
 
     private func resume() {
+        let round = nextRound()
         client.begin(ConnectionsAPI.List.self, .init()) { [weak self] result in
-            guard let self, !isClosed else { return }
+            guard let self, !isClosed, round == self.round else { return }
             switch result {
             case .success(let answer):
                 let isThere = answer.reply.connections.contains { $0.name == Self.connectionName }
@@ -156,11 +193,10 @@ final class PushLink {
     }
 
     private func again(_ why: String, _ what: @escaping @AgentQueue () -> Void) {
-        trouble = why
+        agentTrouble = why
         logger.notice("the push connection waits for the agent", metadata: ["error": "\(why)"])
         retry?.cancel()
-        retry = Timers.shared.schedule(after: pause, what)
-        pause = min(pause * 2, Self.longestPause)
+        retry = Timers.shared.schedule(after: agentPause.next(), what)
     }
 
     private func heard(_ reply: ConnectionsAPI.Monitor.Reply) {
@@ -171,23 +207,19 @@ final class PushLink {
             giveUpSocket()
             return again("the connection was closed at the agent") { [weak self] in self?.open(replacing: true) }
         }
+        // What it resumed is gone. On a socket without an opening the value logs in anew.
         if reply.event?.kind == .openingFailed {
-            // What it resumed is gone. On a socket without an opening the value logs in anew.
-            logger.notice(
-                "the push server did not accept the opening", metadata: ["reason": "\(reply.event?.reason ?? "")"])
-            hangUp?()
-            giveUpSocket()
-            return replace()
+            return failed("it did not accept the opening: \(reply.event?.reason ?? "no reason")")
         }
-        pause = Self.firstPause
+        agentPause.reset()
         consider()
     }
 
     /// Takes the socket where there is a reason to.
     private func consider() {
-        guard let connection else { return }
+        guard let connection, !isTelling else { return }
         if case .held(let socket) = place, socket.epoch < connection.epoch { giveUpSocket() }
-        guard case .away = place else { return }
+        guard case .away = place, connection.epoch > overEpoch else { return }
         let hasSocket = [.ready, .verifying].contains(connection.state)
         if !hasSocket {
             // There is nothing to take yet, and nothing to be woken for.
@@ -196,15 +228,28 @@ final class PushLink {
             }
             return
         }
-        let isNew = connection.epoch != parkedEpoch && connection.session != .open
-        if isNew || connection.wake != nil || (connection.unreadBytes ?? 0) > 0 || !unsent.isEmpty { take() }
+        // Where the agent logged in, that is enough as long as the value believes in the session. One that knows of
+        // none says and asks nothing.
+        let isNew = connection.epoch != parkedEpoch && (connection.session != .open || lastEpoch == nil)
+        if isNew || connection.wake != nil || (connection.unreadBytes ?? 0) > 0 || !unsent.isEmpty || isOutdated {
+            take()
+        }
+    }
+
+    /// Whether the socket is parked by another word than the value's present one.
+    private var isOutdated: Bool {
+        guard parkedEpoch != nil, let parking = server.parking else { return false }
+        return parking != left
     }
 
     private func take() {
         place = .asked
+        let round = round
         client.begin(ConnectionsAPI.Take.self, .init(name: Self.connectionName)) { [weak self] result in
             guard let self, !isClosed else { return }
             place = .away
+            // That of a connection that was given up meanwhile.
+            guard round == self.round else { return consider() }
             switch result {
             case .success(let answer):
                 guard let descriptor = answer.descriptors.take(answer.reply.fileDescriptor) else { return }
@@ -229,15 +274,14 @@ final class PushLink {
         }
         if epoch != parkedEpoch {
             unsent = []
-            let wasOpened = !reply.isOver && reply.connection.session == .open
             // What was under way on the socket before is over, whether anybody saw its end or not.
-            if lastEpoch != nil, epoch != lastEpoch { carryOut(server.take(.disconnected, at: .now())) }
-            lastEpoch = epoch
-            carryOut(server.take(wasOpened ? .opened : .connected, at: .now()))
+            if lastEpoch != nil, epoch != lastEpoch { inputs.append(.disconnected) }
+            (parkedEpoch, lastEpoch) = (nil, epoch)
+            tell(!reply.isOver && reply.connection.session == .open ? .opened : .connected)
         } else {
-            carryOut(server.take(.unparked, at: .now()))
+            parkedEpoch = nil
+            tell(.unparked)
         }
-        parkedEpoch = nil
         flush()
     }
 
@@ -246,9 +290,10 @@ final class PushLink {
     private func heard(_ event: HeldSocket.Event, on epoch: Int) {
         guard case .held(let socket) = place, socket.epoch == epoch else { return }
         switch event {
-        case .received(let bytes): carryOut(server.take(.received(bytes), at: .now()))
+        case .received(let bytes): tell(.received(bytes))
         case .drained: startQuiet()
         case .ended: giveUpSocket()
+        case .stuck: failed("it reads nothing of what it is sent")
         }
     }
 
@@ -260,41 +305,58 @@ final class PushLink {
         case .held(let socket), .parking(let socket):
             socket.release()
             place = .away
+            overEpoch = max(overEpoch, socket.epoch)
         case .away, .asked: break
         }
         guard lastEpoch != nil else { return }
         lastEpoch = nil
         parkedEpoch = nil
         loggedInAt = nil
-        carryOut(server.take(.disconnected, at: .now()))
+        tell(.disconnected)
     }
 
     private func carryOut(_ turn: PushServerTurn) {
-        guard onTurn?(turn) ?? true else {
-            // Whoever saved nothing acknowledges nothing, and the value must not take for had what is not kept.
-            redial(after: Self.longestPause)
-            if let fresh = onLoss?() { server = fresh }
-            return
-        }
+        guard onTurn?(turn) ?? true else { return lose() }
         unsent += turn.output
         flush()
         for report in turn.reports {
-            if report == .loggedIn { (loggedInAt, loginUptime, trouble) = (Moment.now().wall, BootClock.now(), nil) }
+            if report == .loggedIn {
+                (loggedInAt, loginUptime, serverTrouble) = (Moment.now().wall, BootClock.now(), nil)
+            }
             onReport?(report)
         }
-        if let why = turn.redial { failed(why) }
+        if let why = turn.redial { turn.isRedialWanted ? redial(why) : failed(why) }
         setDeadline()
+    }
+
+    /// A turn could not be saved. Whoever saved nothing acknowledges nothing, and the value must not take for had what
+    /// is not kept: once it has said that the turn's messages are to come again, one that was made of what is kept
+    /// takes its place.
+    private func lose() {
+        while !inputs.isEmpty {
+            unsent += server.take(inputs.removeFirst(), at: .now()).output
+            flush()
+        }
+        reopen(after: GrowingPause.longest)
+        inputs = []
+        if let fresh = onLoss?() { server = fresh }
+        setDeadline()
+    }
+
+    /// The value wants another socket, for a reason of its own.
+    private func redial(_ why: String) {
+        logger.debug("the push server is dialled anew", metadata: ["reason": "\(why)"])
+        reopen(after: GrowingPause.first)
     }
 
     /// What the server does wrong, the agent cannot know: how late the next attempt is, is said here.
     private func failed(_ why: String) {
-        let now = BootClock.now()
-        if let loginUptime, now - loginUptime >= Self.stableTime { pause = Self.firstPause }
-        logger.notice("the push server is dialled anew", metadata: ["reason": "\(why)", "after": "\(pause)"])
-        trouble = why
-        let wait = pause
-        redial(after: wait)
-        pause = min(wait * 2, Self.longestPause)
+        if let loginUptime, BootClock.now() - loginUptime >= Self.stableTime { serverPause.reset() }
+        loginUptime = nil
+        let wait = serverPause.next()
+        logger.notice("the push server is dialled anew", metadata: ["reason": "\(why)", "after": "\(wait)"])
+        serverTrouble = why
+        reopen(after: wait)
     }
 
     private func flush() {
@@ -316,15 +378,16 @@ final class PushLink {
         socket.release()
         let parameters = ConnectionsAPI.Park.Parameters(parking, of: Self.connectionName, epoch: socket.epoch)
         client.begin(ConnectionsAPI.Park.self, parameters) { [weak self] result in
-            guard let self, !isClosed, case .parking = place else { return }
+            guard let self, !isClosed, case .parking(let parked) = place, parked === socket else { return }
             place = .away
             switch result {
-            case .success: parkedEpoch = socket.epoch
-            case .failure(let error):
-                if error.code != .staleEpoch {
-                    logger.warning("the push socket cannot be parked", metadata: ["error": "\(error)"])
-                }
+            case .success:
+                (parkedEpoch, left) = (socket.epoch, parking)
+                tell(.parked)
+            case .failure(let error) where error.code == .staleEpoch:
+                overEpoch = max(overEpoch, socket.epoch)
                 giveUpSocket()
+            case .failure(let error): failed("it cannot be parked: \(error)")
             }
             consider()
         }
@@ -351,4 +414,23 @@ extension Moment {
             uptime: BootClock.now(),
             wall: WallTime(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000))
     }
+}
+
+/// A pause that is twice as long each time, until what it is for goes well.
+struct GrowingPause {
+    /// The first one.
+    static let first = Duration.seconds(1)
+    /// The longest one.
+    static let longest = Duration.seconds(300)
+
+    private var length = GrowingPause.first
+
+    /// How long to wait now.
+    mutating func next() -> Duration {
+        defer { length = min(length * 2, Self.longest) }
+        return length
+    }
+
+    /// It went well.
+    mutating func reset() { length = Self.first }
 }

@@ -27,6 +27,10 @@ extension PushSettings {
             return server
         case .ntfy(let url):
             let credentials = password.map { NtfyServer.Credentials.token(String(decoding: $0, as: UTF8.self)) }
+            if credentials != nil, !url.hasPrefix("https:"), !Self.isOfThisMachine(url) {
+                throw PushServiceError(
+                    description: "\"\(url)\" would send the access token to another machine unencrypted: write https")
+            }
             guard let server = NtfyServer(url: url, credentials: credentials, memory: memory) else {
                 throw Self.badURL(url)
             }
@@ -43,6 +47,14 @@ extension PushSettings {
             tls.serverName = String(jid[jid.index(after: sign)...])
         }
         return tls == ConnectionsAPI.TLS() ? nil : tls
+    }
+
+    /// Whether a URL without TLS leads to this machine.
+    private static func isOfThisMachine(_ url: String) -> Bool {
+        let host = url.dropFirst("http://".count)
+        return ["127.0.0.1", "[::1]", "localhost"].contains { name in
+            host.hasPrefix(name) && [nil, ":", "/"].contains(host.dropFirst(name.count).first)
+        }
     }
 
     private static func badURL(_ url: String) -> PushServiceError {
@@ -70,4 +82,6 @@ extension PushSettings {
 struct PushServiceError: Error, CustomStringConvertible {
     /// For a person.
     let description: String
+    /// Whether another try may go better.
+    var mayPass = false
 }

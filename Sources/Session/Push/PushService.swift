@@ -54,18 +54,18 @@ final class PushService {
             store = try PushStore(directory: directory)
             let state = try store.load()
             for notice in store.notices { logger.error("\(notice)") }
-            if state.messages.isEmpty { try store.compact() }
+            if state.messages.isEmpty { Self.compact(&store, logger) }
             memories = state.memories
             distributor = Distributor(state: state)
         } catch {
-            throw PushServiceError(description: "\(error)")
+            throw PushServiceError(description: "\(error)", mayPass: error.mayPass)
         }
-        take(.timePassed)
         if let address = BusConnection.sessionAddress {
             apps = AppBus(address: address, owner: self)
         } else {
             logger.error("apps cannot register: there is neither DBUS_SESSION_BUS_ADDRESS nor XDG_RUNTIME_DIR")
         }
+        take(.timePassed)
         power = PowerWatch { [weak self] power in
             guard let self else { return }
             (conditions.isOnBattery, conditions.batteryLevel) = (power.isOnBattery, power.level)
@@ -77,6 +77,15 @@ final class PushService {
         followPath()
     }
 
+    /// Gives back what is free. A disk on which there is no room for that has what was saved all the same.
+    private static func compact(_ store: inout PushStore, _ logger: Logger) {
+        do throws(StoreError) {
+            try store.compact()
+        } catch {
+            logger.warning("the store stays as large as it is", metadata: ["error": "\(error)"])
+        }
+    }
+
     /// Makes the configuration's word hold: at the start, and at each reload. A server that stays keeps its connection.
     func apply(_ settings: PushSettings?) {
         guard settings != self.settings || link == nil else { return }
@@ -85,7 +94,10 @@ final class PushService {
         link = nil
         refusal = nil
         guard let settings, let name = settings.name else { return }
-        for other in distributor.servers where other != name { command(.forget(other)) { _ in } }
+        for other in distributor.servers where other != name {
+            command(.forget(other)) { _ in }
+            memories[other] = nil
+        }
         command(.use(name)) { _ in }
         do throws(PushServiceError) {
             let link = PushLink(
@@ -143,9 +155,15 @@ final class PushService {
             switch effect {
             case .server(let server, let input): if server == settings?.name { link?.tell(input) }
             case .tell(let telling):
-                apps?.tell(telling) { [weak self] answer in
+                let answered: @AgentQueue (AppAnswer) -> Void = { [weak self] answer in
                     self?.take(.answered(attempt: telling.attempt, answer))
                 }
+                // That nobody could be called is no fault of the message's.
+                guard let apps else {
+                    AgentQueue.async { answered(.notStarted("there is no session bus")) }
+                    continue
+                }
+                apps.tell(telling, answered)
             case .answer(let call, let answer): registrationCalls.removeValue(forKey: call)?(answer)
             case .inhibitSleep(let isOn): inhibitor.set(isOn)
             case .done(let call, let result): commandCalls.removeValue(forKey: call)?(result)

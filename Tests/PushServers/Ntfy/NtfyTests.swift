@@ -229,6 +229,24 @@ struct NtfyTests {
     }
 
     @Test
+    func `asks again for a message of tomorrow, since it may be our clock that is wrong`() throws {
+        var script = try Script()
+        script.take(.connected)
+        script.take(.register(registration(1), vapid: nil))
+        script.connect()
+        let message = script.message("m", at: 2 * 86_400)
+        #expect(script.hear(message).arrived == [])
+        #expect(script.server.deadline == .seconds(600))
+        #expect(script.take(.timePassed, after: 600).isRedialWanted)
+        script.take(.disconnected)
+        // Somebody set the clock.
+        script.now = 2 * 86_400
+        script.connect()
+        #expect(script.since == "all")
+        #expect(script.hear(message).arrived.map(\.id.text) == ["m"])
+    }
+
+    @Test
     func `goes on after an opening, and asks for another socket where the topics changed meanwhile`() throws {
         var script = try Script()
         script.take(.register(registration(1), vapid: nil))

@@ -195,6 +195,47 @@ struct XMPPSessionTests {
         }
     }
 
+    /// Parks, has the socket taken back for a push, and has it break.
+    private func breakAfterPush(_ talk: inout Talk) throws {
+        #expect(talk.server.parking?.answers == .xmpp(handled: 1))
+        talk.take(.parked)
+        talk.take(.unparked)
+        talk.hear(Recorded.push("a", "YQ=="))
+        talk.take(.disconnected)
+        talk.take(.opened)
+    }
+
+    @Test func `a socket that broke before it was parked again goes on from the count of the opening`() throws {
+        var talk = try Talk.registered()
+        try breakAfterPush(&talk)
+        // The agent's opening resumed by 1, so the server sends the second stanza again.
+        talk.hear("<a xmlns='urn:xmpp:sm:3' h='1'/>" + Recorded.push("a", "YQ=="))
+        #expect(talk.server.parking?.answers == .xmpp(handled: 2))
+        #expect(talk.arrived.count == 1, "it is known")
+        talk.hear(Recorded.push("b", "Yg=="))
+        #expect(talk.server.parking?.answers == .xmpp(handled: 3))
+    }
+
+    @Test func `a server is told no more than the agent's opening says, until the socket is parked`() throws {
+        var talk = try Talk.registered()
+        talk.take(.parked)
+        talk.take(.unparked)
+        let question = "<r xmlns='urn:xmpp:sm:3'/>"
+        talk.hear(Recorded.push("a", "YQ==") + question)
+        #expect(talk.said() == "<a xmlns='urn:xmpp:sm:3' h='1'/>")
+        talk.take(.parked)
+        talk.take(.unparked)
+        talk.hear(question)
+        #expect(talk.said() == "<a xmlns='urn:xmpp:sm:3' h='2'/>")
+        // But the server does not keep what it sent for ever.
+        talk.hear(String(repeating: "<message/>", count: 64) + question)
+        #expect(talk.said() == "<a xmlns='urn:xmpp:sm:3' h='66'/>")
+        // A socket without an opening is resumed by what counts now.
+        redial(&talk, handled: 66)
+        talk.hear(Recorded.resumed(1) + question)
+        #expect(talk.said() == "<a xmlns='urn:xmpp:sm:3' h='66'/>")
+    }
+
     @Test func `a socket that comes back from the agent goes on`() throws {
         var talk = try Talk.registered()
         talk.take(.unparked)

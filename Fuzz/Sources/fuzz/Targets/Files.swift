@@ -45,7 +45,7 @@ extension FuzzTarget {
             let again = try? SavedConnection(FieldReader(fields.bytes[...]))
             precondition(again != nil, "what was written cannot be read")
             _ = ConnectionRegistry.policy(of: kept, nil)
-            _ = LeftOpening(given: kept.opening)
+            _ = (LeftOpening(given: kept.opening), LeftAnswers(given: kept.answers))
         default: _ = try? SavedEvent(bytes: Array(bytes.dropFirst())).wire(sequence: .max)
         }
     }

@@ -47,7 +47,9 @@ extension FuzzTarget {
         method(ConnectionsAPI.Adopt.self) {
             _ = try? ConnectionPolicy(.init(remote: $0.remote ?? "", settings: $0.settings), user: 1000)
         },
-        method(ConnectionsAPI.Park.self) { _ = try? Opening($0.opening ?? []) },
+        method(ConnectionsAPI.Park.self) {
+            _ = (try? LeftOpening($0.opening ?? []), try? LeftAnswers($0.answers ?? []))
+        },
     ]
 
     private static func method<M: VarlinkMethod>(

@@ -29,8 +29,8 @@ final class ClientCalls {
 
     isolated deinit { plan?.cancel() }
 
-    /// The flow is in these hands from now on; `nil` without one.
-    func custodyChanged(to ownership: FlowOwnership?) {
+    /// The flow has this owner from now on; `nil` without one.
+    func ownershipChanged(to ownership: FlowOwnership?) {
         let isParked = ownership?.holder == .daemon && ownership?.session == .open
         if isParked, plan == nil { begin() }
         if !isParked { stop() }

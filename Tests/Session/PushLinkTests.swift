@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneClient
+import DialtoneDistributor
+import DialtoneExpectations
+import DialtonePlatform
+import DialtoneTestSupport
+import Logging
+import Testing
+
+@testable import DialtoneSession
+
+/// The connection to a push server, at an agent that the test is.
+@Suite struct PushLinkTests {
+    /// A link, its agent, and what it wrote into the log.
+    @AgentQueue
+    private final class Bench {
+        let agent: StandInAgent
+        let link: PushLink
+        let log = LogLines()
+
+        init(_ script: PushScript) throws {
+            agent = try StandInAgent()
+            let log = log
+            link = PushLink(
+                to: ScriptedServer(script: script), tls: nil, through: DialtoneClient(path: agent.path),
+                Logger(label: "test") { _ in log })
+            link.start()
+        }
+
+        func close() { link.close() }
+    }
+
+    /// Logs in on each socket on which nobody is.
+    private static func logIn(_ input: PushServerInput) -> PushServerTurn {
+        var turn = PushServerTurn()
+        if input == .connected || input == .opened { turn.reports = [.loggedIn] }
+        return turn
+    }
+
+    @Test func `a server that does wrong after each login is dialled later each time`() async throws {
+        let script = PushScript { input in
+            var turn = Self.logIn(input)
+            if input == .connected { turn.redial = "it lies" }
+            return turn
+        }
+        let bench = try await onQueue { try Bench(script) }
+        try await eventually("it is dialled a third time") {
+            // Each dial is made of events.
+            bench.agent.tell()
+            return script.inputs.count { $0 == .connected } == 3
+        }
+        let waits = bench.log.lines.compactMap { $0.contains("dialled anew") ? $0.split(separator: "|").last : nil }
+        #expect(waits.prefix(3) == ["1.0 seconds", "2.0 seconds", "4.0 seconds"])
+        await onQueue { bench.close() }
+    }
+
+    @Test func `what is said on new sockets is what the value has to say now`() async throws {
+        let script = PushScript(Self.logIn)
+        let bench = try await onQueue { try Bench(script) }
+        try await eventually("it is parked") { bench.agent.calls.last == "park 1 leaving 1" }
+        try await eventually("the value knows that") { script.inputs.last == .parked }
+        script.parking?.opening.append(.init(send: [3], begins: [4]))
+        await onQueue { bench.link.tell(.timePassed) }
+        try await eventually("it is parked by the new word") { bench.agent.calls.last == "park 1 leaving 2" }
+        expect(await bench.agent.calls, is: ["open", "take 1", "park 1 leaving 1", "take 1", "park 1 leaving 2"])
+        await onQueue { bench.close() }
+    }
+
+    @Test func `a value that knows of no session gets the socket on which the agent logged in`() async throws {
+        let script = PushScript(Self.logIn)
+        let bench = try await onQueue { try Bench(script) }
+        try await eventually("it is parked") { script.inputs.last == .parked }
+        await onQueue { bench.agent.say("x") }
+        try await eventually("it is taken") { script.inputs.last == .received(Array("x".utf8)) }
+        await onQueue { bench.agent.breakSocket() }
+        try await eventually("the next one is taken") { script.inputs.last == .opened }
+        #expect(script.inputs.suffix(2) == [.disconnected, .opened])
+        await onQueue { bench.close() }
+    }
+
+    @Test func `a value that sleeps is not woken for a socket on which the agent logged in`() async throws {
+        let script = PushScript(Self.logIn)
+        let bench = try await onQueue { try Bench(script) }
+        try await eventually("it is parked") { script.inputs.last == .parked }
+        await onQueue {
+            bench.agent.breakSocket()
+            bench.agent.say("x")
+        }
+        try await eventually("bytes wake it") { script.inputs.last == .received(Array("x".utf8)) }
+        #expect(script.inputs.suffix(4) == [.parked, .disconnected, .opened, .received(Array("x".utf8))])
+        expect(await bench.agent.calls.suffix(1), is: ["take 2"])
+        await onQueue { bench.close() }
+    }
+
+    @Test func `a value that wants another socket gets one without the opening that was left`() async throws {
+        let script = PushScript { input in
+            var turn = Self.logIn(input)
+            if input == .timePassed { (turn.redial, turn.isRedialWanted) = ("other topics", true) }
+            return turn
+        }
+        let bench = try await onQueue { try Bench(script) }
+        try await eventually("it is parked") { script.inputs.last == .parked }
+        await onQueue { bench.link.tell(.timePassed) }
+        try await eventually("it is dialled anew") { script.inputs.last == .connected }
+        #expect(script.inputs.suffix(3) == [.timePassed, .disconnected, .connected])
+        expect(await bench.agent.calls.suffix(3), is: ["close", "open", "take 1"])
+        #expect(!bench.log.lines.contains { $0.contains("notice") })
+        await onQueue { bench.close() }
+    }
+
+    @Test func `an agent that forgot the connection gets a new one, whose sockets are numbered anew`() async throws {
+        let script = PushScript(Self.logIn)
+        let bench = try await onQueue { try Bench(script) }
+        try await eventually("it is parked") { script.inputs.last == .parked }
+        try await onQueue { try bench.agent.restart() }
+        try await eventually("it is logged in anew") { script.inputs.last == .connected }
+        #expect(script.inputs.suffix(3) == [.parked, .disconnected, .connected])
+        await onQueue { bench.close() }
+    }
+
+    @Test func `what a turn says goes out before what follows of it`() async throws {
+        let script = PushScript { input in
+            var turn = Self.logIn(input)
+            switch input {
+            case .received: turn.output = Array("first ".utf8)
+            case .settled: turn.output = Array("second".utf8)
+            default: break
+            }
+            return turn
+        }
+        let bench = try await onQueue { try Bench(script) }
+        let id = try #require(ServerMessageID("m"))
+        await onQueue {
+            bench.link.onTurn = { turn in
+                if turn.output.count == 6, turn.output.last == UInt8(ascii: " ") {
+                    bench.link.tell(.settled(id, .taken))
+                }
+                return true
+            }
+        }
+        try await eventually("it is parked") { script.inputs.last == .parked }
+        await onQueue { bench.agent.say("x") }
+        try await eventually("both are said") { bench.agent.heard().utf8.count == 12 }
+        expect(await bench.agent.heard(), is: "first second")
+        await onQueue { bench.close() }
+    }
+}
+
+/// The log of a test: a line each, its metadata behind a bar.
+struct LogLines: LogHandler {
+    private let kept = Lock<[String]>([])
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.debug
+
+    var lines: [String] { kept.withLock { $0 } }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        let line = "\(event.level): \(event.message)|\(event.metadata?["after"].map { "\($0)" } ?? "")"
+        kept.withLock { $0.append(line) }
+    }
+}
