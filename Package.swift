@@ -316,7 +316,7 @@ let package = Package(
         tests(
             "PushServers", ["Distributor", "Platform", "PushServers", "TestSupport", "Varlink"],
             exclude: ["autopush_standin.py", "firefox_push.py", "ntfy_standin.py"]),
-        tests("Presentation", ["DialtoneAPI", "NetworkPath", "Presentation", "TestSupport", "Varlink"]),
+        tests("Presentation", ["DialtoneAPI", "NetworkPath", "Presentation", "PushAPI", "TestSupport", "Varlink"]),
         tests("Systemd", ["Platform", "Systemd", "TestSupport", logging]),
         tests("Bus", ["Bus", "Platform", "TestSupport"]),
         tests(
