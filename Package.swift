@@ -350,12 +350,11 @@ let package = Package(
                 "Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "Connection", "Systemd",
                 "TLSTestSupport", "TestSupport", "Varlink", "VarlinkDefinition", "dialtone", "dialtone-launcher",
                 "dialtone-session", "dialtoned", "lab-client", "lab-fuzzer", "lab-launch", "lab-logind",
-                "lab-neighbour",
-                "lab-network-manager", "lab-systemd",
+                "lab-neighbour", "lab-network-manager", "lab-phone", "lab-systemd",
             ],
             resources: [
                 .copy("agent.py"), .copy("asking_server.py"), .copy("mqtt_sleeper.py"), .copy("night_sleeper.py"),
-            ], exclude: ["Golden"]),
+            ], exclude: ["Golden", "push_app.py", "push_sender.py"]),
         tests(
             "Soak",
             [
@@ -366,6 +365,8 @@ let package = Package(
             name: "lab-client", dependencies: ["DialtoneAPI", "DialtoneClient", "Platform", "Varlink"],
             path: "Tests/LabClient", swiftSettings: strict),
         .executableTarget(name: "lab-launch", path: "Tests/LabLaunch"),
+        .executableTarget(
+            name: "lab-phone", dependencies: ["DialtonePush"], path: "Tests/LabPhone", swiftSettings: strict),
         .executableTarget(name: "lab-neighbour", path: "Tests/LabNeighbour"),
         .executableTarget(
             name: "lab-fuzzer",
