@@ -83,7 +83,7 @@ let package = Package(
         .executable(name: "dialtone-session", targets: ["dialtone-session"]),
         // For the packages of this repository, and for nobody else: what begins with an underscore has no public
         // declarations. Decision 0028.
-        .library(name: "_LabSupport", targets: ["CLabSupport", "LabSupport", "Platform"].map(fullName)),
+        .library(name: "_LabSupport", targets: ["Bus", "CLabSupport", "LabSupport", "Platform"].map(fullName)),
         .executable(name: "lab-neighbour", targets: ["lab-neighbour"]),
         .library(name: "_Models", targets: ["Coalescing", "Connection", "Models", "TestSupport"].map(fullName)),
         .library(name: "_Presentation", targets: [fullName("Presentation")]),
