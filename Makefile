@@ -142,6 +142,7 @@ docs: deps
 bench-build: deps-test
 	$(BUILD) $(RELEASE) --product dialtoned
 	$(BUILD) $(RELEASE) --product dialtone-tls
+	$(BUILD) $(RELEASE) --product dialtone-session
 	$(BUILD) --package-path Benchmarks --configuration release
 
 ifneq ($(COMPARE),)

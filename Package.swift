@@ -83,7 +83,7 @@ let package = Package(
         .executable(name: "dialtone-session", targets: ["dialtone-session"]),
         // For the packages of this repository, and for nobody else: what begins with an underscore has no public
         // declarations. Decision 0028.
-        .library(name: "_LabSupport", targets: ["CLabSupport", "LabSupport", "Platform"].map(fullName)),
+        .library(name: "_LabSupport", targets: ["Bus", "CLabSupport", "LabSupport", "Platform"].map(fullName)),
         .executable(name: "lab-neighbour", targets: ["lab-neighbour"]),
         .library(name: "_Models", targets: ["Coalescing", "Connection", "Models", "TestSupport"].map(fullName)),
         .library(name: "_Presentation", targets: [fullName("Presentation")]),
@@ -316,7 +316,7 @@ let package = Package(
         tests(
             "PushServers", ["Distributor", "Platform", "PushServers", "TestSupport", "Varlink"],
             exclude: ["autopush_standin.py", "firefox_push.py", "ntfy_standin.py"]),
-        tests("Presentation", ["DialtoneAPI", "NetworkPath", "Presentation", "TestSupport", "Varlink"]),
+        tests("Presentation", ["DialtoneAPI", "NetworkPath", "Presentation", "PushAPI", "TestSupport", "Varlink"]),
         tests("Systemd", ["Platform", "Systemd", "TestSupport", logging]),
         tests("Bus", ["Bus", "Platform", "TestSupport"]),
         tests(
@@ -350,11 +350,11 @@ let package = Package(
                 "Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "Connection", "Systemd",
                 "TLSTestSupport", "TestSupport", "Varlink", "VarlinkDefinition", "dialtone", "dialtone-launcher",
                 "dialtone-session", "dialtoned", "lab-client", "lab-fuzzer", "lab-launch", "lab-logind",
-                "lab-neighbour", "lab-network-manager", "lab-systemd",
+                "lab-neighbour", "lab-network-manager", "lab-phone", "lab-systemd",
             ],
             resources: [
                 .copy("agent.py"), .copy("asking_server.py"), .copy("mqtt_sleeper.py"), .copy("night_sleeper.py"),
-            ], exclude: ["Golden", "push_app.py"]),
+            ], exclude: ["Golden", "push_app.py", "push_sender.py"]),
         tests(
             "Soak",
             [
@@ -365,6 +365,8 @@ let package = Package(
             name: "lab-client", dependencies: ["DialtoneAPI", "DialtoneClient", "Platform", "Varlink"],
             path: "Tests/LabClient", swiftSettings: strict),
         .executableTarget(name: "lab-launch", path: "Tests/LabLaunch"),
+        .executableTarget(
+            name: "lab-phone", dependencies: ["DialtonePush"], path: "Tests/LabPhone", swiftSettings: strict),
         .executableTarget(name: "lab-neighbour", path: "Tests/LabNeighbour"),
         .executableTarget(
             name: "lab-fuzzer",

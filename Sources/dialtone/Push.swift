@@ -16,7 +16,9 @@ struct Push: AsyncParsableCommand {
             $DIALTONE_SESSION_SOCKET names. A registration is named by its number, or by the name of an app that has \
             one alone.
             """,
-        subcommands: [PushStatus.self, PushList.self, PushTest.self, PushRemove.self, PushUse.self],
+        subcommands: [
+            PushStatus.self, PushList.self, PushTest.self, PushRemove.self, PushUse.self, PushMetrics.self,
+        ],
         defaultSubcommand: PushStatus.self)
 
     /// The session agent.
@@ -93,5 +95,25 @@ struct PushRemove: AsyncParsableCommand {
 
     func run() async throws {
         _ = try await Push.agent().call(PushAPI.Remove.self, .init(registration: registration))
+    }
+}
+
+struct PushMetrics: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "metrics", abstract: "Write the metrics of push, for Prometheus.",
+        discussion: """
+            Writes OpenMetrics 1.0: whether the push server is logged in at and since when, how many apps and messages \
+            there are, and what came of the messages since the session agent's start. No label names an app.
+            """)
+
+    @Flag(help: "Write Prometheus' text format 0.0.4 instead, for node_exporter's textfile collector.")
+    var prometheus = false
+
+    func run() async throws {
+        let agent = try Push.agent()
+        let status = try await agent.call(PushAPI.Status.self, VarlinkEmpty())
+        let registrations = try await agent.call(PushAPI.List.self, VarlinkEmpty()).registrations
+        let text = PushMetricsText(status, registrations).text(prometheus ? .prometheus : .openMetrics)
+        Output.write(bytes: Array(text.utf8))
     }
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An app as UnifiedPush has it, by GLib's D-Bus: the session bus starts it, it notes what it is told, and exits.
 
-    push_app.py NAME DIRECTORY [register TOKEN]
+    push_app.py NAME DIRECTORY [register TOKEN TYPE]
 
 What it is told stands in DIRECTORY/told, a line of JSON each. With `register` it registers, and writes the answer to the
 standard output. Files in DIRECTORY have it behave badly: `refuse` (answer with an error), `crash` (exit without an
@@ -70,7 +70,8 @@ def begin():
     wait_for_more()
     if sys.argv[3:4] != ["register"]:
         return
-    arguments = {"service": GLib.Variant("s", NAME), "token": GLib.Variant("s", sys.argv[4])}
+    names = ("service", NAME), ("token", sys.argv[4]), ("org.dialtone.type", sys.argv[5])
+    arguments = {name: GLib.Variant("s", text) for name, text in names}
     bus.call(
         "org.unifiedpush.Distributor.Dialtone", "/org/unifiedpush/Distributor", "org.unifiedpush.Distributor2",
         "Register", GLib.Variant("(a{sv})", (arguments,)), None, Gio.DBusCallFlags.NONE, 30_000, None, answered)

@@ -6,7 +6,7 @@
 # Differences from the real one: an endpoint is a random token (not a Fernet token); there is no Topic header; a POST
 # to /control/forget drops every user, /control/state says in JSON what there is.
 #
-# Usage: autopush_standin.py [--ping SECONDS]
+# Usage: autopush_standin.py [--ping SECONDS] [--host ADDRESS --ports WEBSOCKET HTTP]
 import argparse
 import asyncio
 import base64
@@ -65,7 +65,7 @@ class Session:
 class Autopush:
     def __init__(self):
         self.users, self.endpoints, self.acks = {}, {}, []
-        self.http_port = 0
+        self.place = ""
 
     async def serve(self, socket):
         try:
@@ -114,7 +114,7 @@ class Autopush:
             user.channels.add(channel)
             token = secrets.token_urlsafe(60)
             self.endpoints[token] = (user, channel)
-            endpoint = f"http://127.0.0.1:{self.http_port}/wpush/v1/{token}"
+            endpoint = f"http://{self.place}/wpush/v1/{token}"
             await session.say(
                 messageType="register", channelID=str(channel), status=200, pushEndpoint=endpoint)
         elif kind == "unregister":
@@ -167,7 +167,7 @@ class Autopush:
                 await user.session.notify(message)
         elif ttl > 0:
             user.stored.append(message)
-        return 201, {}, f"http://127.0.0.1:{self.http_port}/m/{version}"
+        return 201, {}, f"http://{self.place}/m/{version}"
 
     async def control(self, command):
         if command == "forget":
@@ -208,13 +208,18 @@ def handler(autopush, loop):
 async def main():
     options = argparse.ArgumentParser()
     options.add_argument("--ping", type=float, default=300)
+    options.add_argument("--host", default="127.0.0.1")
+    options.add_argument("--ports", type=int, nargs=2, default=[0, 0])
     options = options.parse_args()
     autopush, loop = Autopush(), asyncio.get_running_loop()
-    endpoints = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler(autopush, loop))
-    autopush.http_port = endpoints.server_address[1]
+    endpoints = http.server.ThreadingHTTPServer((options.host, options.ports[1]), handler(autopush, loop))
+    http_port = endpoints.server_address[1]
+    autopush.place = f"{options.host}:{http_port}"
     threading.Thread(target=endpoints.serve_forever, daemon=True).start()
-    async with serve(autopush.serve, "127.0.0.1", 0, ping_interval=options.ping, ping_timeout=4) as server:
-        print(server.sockets[0].getsockname()[1], autopush.http_port, flush=True)
+    async with serve(
+        autopush.serve, options.host, options.ports[0], ping_interval=options.ping, ping_timeout=4
+    ) as server:
+        print(server.sockets[0].getsockname()[1], http_port, flush=True)
         await loop.run_in_executor(None, sys.stdin.read)
 
 

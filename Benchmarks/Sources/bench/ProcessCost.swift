@@ -50,6 +50,17 @@ enum ProcessCost {
         }
     }
 
+    /// The processor time that its threads have had, in nanoseconds: the first field of `schedstat`. Threads that ended
+    /// are not counted.
+    static func runTime(of processID: CInt) throws -> Int {
+        let threads = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(processID)/task")
+        return try threads.reduce(0) { sum, thread in
+            let path = "/proc/\(processID)/task/\(thread)/schedstat"
+            let text = String(decoding: try Data(contentsOf: URL(filePath: path)), as: UTF8.self)
+            return sum + (text.split(separator: " ").first.flatMap { Int($0) } ?? 0)
+        }
+    }
+
     /// The processor time that a process has had, its own and the kernel's for it, in hundredths of a second (USER_HZ).
     static func time(of processID: CInt) throws -> Int {
         // utime and stime are the fields 14 and 15.

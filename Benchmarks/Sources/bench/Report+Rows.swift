@@ -53,6 +53,22 @@ extension Report {
         add("  start of a unit", "no systemd in a namespace; Tests/Lab/BootStories has one")
     }
 
+    mutating func add(push figures: PushProbe.Figures?) {
+        guard let figures else { return add("push", "no Python with PyPI's websockets") }
+        add("POST to the app's Message, all asleep", toReach: "", figures.asleep)
+        add("  one message after the other", toReach: "", figures.awake)
+        add("  on a socket of a moment ago, after a move", toReach: "", figures.roamed)
+        let (idle, window) = (figures.idle, PushProbe.window.components.seconds)
+        add(
+            "push, \(PushProbe.apps) apps, nothing comes: switches of dialtone-session", toReach: "0",
+            "\(idle.sessionSwitches)", n: "\(window) s")
+        add("  its processor time", toReach: "0", "\(idle.sessionTime) ns")
+        add(
+            "  switches of dialtoned; pings of the server, each \(PushProbe.pings) s, that it answered",
+            "\(idle.agentSwitches); \(idle.answered)", n: "\(window) s")
+        add("  dialtone-session: resident, private", toReach: "12 MB", idle.memory.text)
+    }
+
     mutating func add(kills figures: KillProbe.Figures) {
         add(
             "kill -9 of the daemon under traffic: flows dropped", toReach: "0",

@@ -22,6 +22,7 @@ enum Row: String, CaseIterable {
     case flood
     case neighbour
     case relay
+    case push
     case size
 
     static var names: String { allCases.map(\.rawValue).joined(separator: ", ") }
@@ -61,6 +62,7 @@ enum Row: String, CaseIterable {
         case .flood: report.add(floods: try await FloodProbe.runApart(daemon, in: home))
         case .neighbour: report.add(neighbours: try await NeighbourProbe.measure(daemon))
         case .relay: report.add(relay: try await RelayProbe.measure(daemon))
+        case .push: report.add(push: try await PushProbe.measure(daemon))
         case .size:
             let size = "\(decimal(Double(try SizeProbe.measure(daemon)) / 1_048_576)) MiB"
             report.add("size of dialtoned, stripped", toReach: "10 MB", size)

@@ -52,8 +52,9 @@ package struct NtfyServer: PushServer {
     private var wanted: Set<RegistrationID> = []
     /// The time of each message that waits for its app.
     private var pending: [ServerMessageID: Int] = [:]
-    /// A socket on which there was nothing to ask for.
-    private var isIdle = false
+    /// The topic that is asked for while no app has one, and that nobody is told: a session stands at this server as at
+    /// any other, so that the first app can register, and the socket can be parked.
+    private var spare = ""
     /// When the socket is given up for messages that were put off.
     private var retryDue: Duration?
 
@@ -78,6 +79,7 @@ package struct NtfyServer: PushServer {
         if credentials != nil { upgrade.fields = [.init(name: "Authorization", value: authorization)] }
         session = WebSocketSession(WebSocketClient(upgrade, random: random))
         if let saved: NtfyMemory = memory.flatMap(JSONText.object) { self.memory = saved }
+        spare = drawTopic()
         updatePath()
     }
 
@@ -88,9 +90,7 @@ package struct NtfyServer: PushServer {
     }
 
     package var parking: PushParking? {
-        guard session.isParkable, wanted.isEmpty, subscribed == Set(memory.topics.values), !subscribed.isEmpty else {
-            return nil
-        }
+        guard session.isParkable, wanted.isEmpty, subscribed == topics else { return nil }
         // The first event says that the subscription stands; the server speaks first.
         let open = session.client.parkedMessage([], contains: Array("\"event\":\"open\"".utf8))
         return PushParking(opening: [session.client.parkedUpgrade, open], answers: .webSocket)
@@ -109,7 +109,7 @@ package struct NtfyServer: PushServer {
         case .unparked: adopt(at: now, &turn)
         case .received(let bytes): receive(bytes, at: now, &turn)
         case .disconnected:
-            (isIdle, retryDue) = (false, nil)
+            retryDue = nil
             session.disconnect(at: now)
         case .register(let registration, _): register(registration, at: now, &turn)
         case .unregister(let registration, _): unregister(registration, at: now, &turn)
@@ -126,8 +126,6 @@ package struct NtfyServer: PushServer {
 
     private mutating func connect(at now: Moment, _ turn: inout PushServerTurn) {
         retryDue = nil
-        isIdle = memory.topics.isEmpty
-        guard !isIdle else { return session.disconnect(at: now) }
         updatePath()
         session.connect(at: now, &turn)
         noteRequest(at: now)
@@ -136,24 +134,25 @@ package struct NtfyServer: PushServer {
     /// Another request may have gone out.
     private mutating func noteRequest(at now: Moment) {
         guard session.isOnline, !session.stands else { return }
-        subscribed = Set(memory.topics.values)
+        subscribed = topics
         memory.mark.begin(at: now.uptime)
     }
 
     private mutating func adopt(at now: Moment, _ turn: inout PushServerTurn) {
-        isIdle = false
         session.adopt()
         if subscribed.isEmpty {
             // A new process on the socket of the one before.
-            subscribed = Set(memory.topics.values)
+            subscribed = topics
             memory.mark.begin(at: now.uptime)
         }
         subscribe(at: now, &turn)
     }
 
+    /// What is asked for.
+    private var topics: Set<String> { memory.topics.isEmpty ? [spare] : Set(memory.topics.values) }
+
     private mutating func updatePath() {
-        let topics = memory.topics.values.sorted().joined(separator: ",")
-        let path = "/\(topics)/ws?since=\(memory.mark.parameter)"
+        let path = "/\(topics.sorted().joined(separator: ","))/ws?since=\(memory.mark.parameter)"
         session.upgrade { $0.path = path }
     }
 
@@ -203,8 +202,7 @@ package struct NtfyServer: PushServer {
 
     /// Sees to it that the server serves the present topics.
     private mutating func subscribe(at now: Moment, _ turn: inout PushServerTurn) {
-        if isIdle, !memory.topics.isEmpty { return connect(at: now, &turn) }
-        guard session.isOnline, subscribed != Set(memory.topics.values) else { return }
+        guard session.isOnline, subscribed != topics else { return }
         session.leave("the topics changed, and they stand in the request", isWanted: true, at: now, &turn)
     }
 

@@ -44,13 +44,14 @@ extension XMPPPushServer {
 
     /// How many stanzas the server is told that were handled: those of the opening that the agent has. A socket that
     /// breaks now is resumed by that, and prosody ends a session that is resumed by a lower count than it was told. The
-    /// rest is told once the socket is parked. But no server is to keep more than so many for that (prosody keeps 500).
+    /// rest is told once the socket is parked. But no server is to keep more than so many for that: prosody keeps 500,
+    /// and a stream of messages without the second of silence in which the socket is parked has some hundreds.
     private func countToTell(_ management: XMPPStreamManagement) -> UInt32 {
         guard let left, management.handled &- left < Self.mostUntold else { return management.handled }
         return left
     }
 
-    private static var mostUntold: UInt32 { 64 }
+    private static var mostUntold: UInt32 { 384 }
 
     private mutating func acknowledged(_ element: XMLElement, at now: Duration, _ turn: inout PushServerTurn) {
         guard memory.management != nil else { return }

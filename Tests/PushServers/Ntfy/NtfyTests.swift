@@ -61,11 +61,30 @@ struct NtfyTests {
     typealias Script = NtfyScript
 
     @Test
+    func `without an app a session stands all the same, on a topic that nobody is told`() throws {
+        var script = try Script()
+        #expect(script.connect().reports == [.loggedIn])
+        #expect(script.topics.count == 1 && script.server.parking != nil)
+        let spare = script.topics
+        let first = script.take(.register(registration(1), vapid: nil))
+        #expect(first.memory != nil && first.redial != nil && first.reports == [])
+        script.take(.disconnected)
+        let reports = script.connect().reports
+        let endpoint = "https://ntfy.test/\(script.topics.first ?? "")?up=1"
+        #expect(reports == [.loggedIn, .registered(registration(1), endpoint: endpoint, expires: nil)])
+        #expect(script.topics.count == 1 && script.topics != spare)
+        script.take(.unregister(registration(1), endpoint: nil))
+        script.take(.disconnected)
+        #expect(script.connect().reports == [.loggedIn])
+        #expect(script.topics == spare)
+    }
+
+    @Test
     func `draws a topic, asks for all that is stored, and tells the endpoint once the subscription stands`() throws {
         var script = try Script(credentials: .user("me", password: "pass"))
-        #expect(script.take(.connected) == PushServerTurn(), "there is nothing to ask for")
         let first = script.take(.register(registration(1), vapid: nil))
         #expect(first.memory != nil)
+        script.take(.connected)
         #expect(script.topics.count == 1)
         let topic = try #require(script.topics.first)
         #expect(topic.hasPrefix("up") && topic.count == 14, "\(topic)")

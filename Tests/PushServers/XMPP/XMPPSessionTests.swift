@@ -228,12 +228,12 @@ struct XMPPSessionTests {
         talk.hear(question)
         #expect(talk.said() == "<a xmlns='urn:xmpp:sm:3' h='2'/>")
         // But the server does not keep what it sent for ever.
-        talk.hear(String(repeating: "<message/>", count: 64) + question)
-        #expect(talk.said() == "<a xmlns='urn:xmpp:sm:3' h='66'/>")
+        talk.hear(String(repeating: "<message/>", count: 384) + question)
+        #expect(talk.said() == "<a xmlns='urn:xmpp:sm:3' h='386'/>")
         // A socket without an opening is resumed by what counts now.
-        redial(&talk, handled: 66)
+        redial(&talk, handled: 386)
         talk.hear(Recorded.resumed(1) + question)
-        #expect(talk.said() == "<a xmlns='urn:xmpp:sm:3' h='66'/>")
+        #expect(talk.said() == "<a xmlns='urn:xmpp:sm:3' h='386'/>")
     }
 
     @Test func `a socket that comes back from the agent goes on`() throws {
