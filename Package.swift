@@ -188,7 +188,9 @@ let package = Package(
         .target(name: "TOML", swiftSettings: small),
         .target(
             name: "Configuration",
-            dependencies: ["Coalescing", "Connection", "DialtoneAPI", "Platform", "Processes", "TOML", "Varlink"],
+            dependencies: [
+                "Coalescing", "Connection", "DialtoneAPI", "Notifications", "Platform", "Processes", "TOML", "Varlink",
+            ],
             swiftSettings: small),
         .target(
             name: "Persistence",
@@ -222,8 +224,10 @@ let package = Package(
             name: "dialtone-tls", dependencies: ["Platform", "TLSRelay"], swiftSettings: strict, linkerSettings: lean),
         // The user's session: a client of the daemon on the session bus.
         .target(
-            name: "PushAPI", dependencies: ["Platform", "Varlink"], exclude: ["org.dialtone.Push.varlink"],
+            name: "PushAPI", dependencies: ["Platform", "Varlink"],
+            exclude: ["org.dialtone.Notifications.varlink", "org.dialtone.Push.varlink"],
             swiftSettings: strict, plugins: ["VarlinkSwift"]),
+        .target(name: "Notifications", swiftSettings: small),
         .target(name: "Distributor", dependencies: [deque, ordered], swiftSettings: optimized),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "PushStore", dependencies: ["CSQLite", "Distributor", "Platform"], swiftSettings: small),
@@ -234,8 +238,8 @@ let package = Package(
         .target(
             name: "Session",
             dependencies: [
-                "Bus", "CPlatform", "Configuration", "DialtoneAPI", "DialtoneClient", "Distributor", "Platform",
-                "PushAPI", "PushServers", "PushStore", "Systemd", "Varlink", logging,
+                "Bus", "CPlatform", "Configuration", "DialtoneAPI", "DialtoneClient", "Distributor", "Notifications",
+                "Platform", "Processes", "PushAPI", "PushServers", "PushStore", "Systemd", "Varlink", logging,
             ],
             swiftSettings: small),
         .executableTarget(
@@ -252,7 +256,6 @@ let package = Package(
                 "Processes", "PushAPI", "Reachability", "ServerProbe", "Systemd", "Varlink", arguments, logging,
             ],
             swiftSettings: small),
-
 
         // Networks of namespaces, for tests, the demo and benchmarks.
         .target(name: "CLabSupport", path: "Tests/CLabSupport"),
@@ -322,10 +325,15 @@ let package = Package(
         tests("Systemd", ["Platform", "Systemd", "TestSupport", logging]),
         tests("Bus", ["Bus", "Platform", "TestSupport"]),
         tests(
-            "Session", ["Bus", "Distributor", "Platform", "Session", "TestSupport"],
-            resources: [.copy("connector.py")]),
+            "Session",
+            [
+                "Bus", "Configuration", "DialtoneClient", "Distributor", "Notifications", "Platform", "Session",
+                "TestSupport", logging,
+            ],
+            resources: [.copy("connector.py"), .copy("notification_daemon.py")]),
         tests("Processes", ["Processes", "CPlatform", "Platform", "Connection", "TestSupport"]),
         tests("Distributor", ["Distributor", "Models", "TestSupport"], settings: optimized),
+        tests("Notifications", ["Notifications", "TestSupport"]),
         tests("PushStore", ["CSQLite", "Distributor", "Models", "PushStore", "TestSupport", "push-store-writer"]),
         .executableTarget(
             name: "push-store-writer", dependencies: ["Distributor", "PushStore"], path: "Tests/PushStoreWriter",

@@ -40,8 +40,9 @@ package enum SessionProcess {
     package static func checkConfiguration(_ options: SessionOptions) -> CInt {
         do throws(ConfigurationError) {
             let configuration = try load(options)
-            let server = configuration.push.map { "push by \($0.server)" } ?? "no push"
-            writeLine("The configuration is valid (\(server)).", to: STDOUT_FILENO)
+            let push = configuration.push.map { "push by \($0.server)" } ?? "no push"
+            let notifications = configuration.notifications.isEmpty ? ", no notifications" : ""
+            writeLine("The configuration is valid (\(push)\(notifications)).", to: STDOUT_FILENO)
             return EXIT_SUCCESS
         } catch {
             writeLine(error.description, to: STDERR_FILENO)
@@ -104,6 +105,7 @@ private final class Running {
     private let options: SessionOptions
     private let logger: Logger
     private let push: PushService
+    private let notifications: NotificationService
     private let server: VarlinkServer
     private var signalWatch: SignalWatch?
     private var watchdog: Watchdog?
@@ -120,9 +122,11 @@ private final class Running {
         } catch {
             SessionProcess.end("\(error)", EX_CANTCREAT)
         }
+        notifications = NotificationService(logger)
         let service = VarlinkService(
             vendor: "Dialtone", product: "dialtone-session", version: Product.version, url: Product.homepage)
         push.register(in: service)
+        notifications.register(in: service)
         // It serves one user, and root.
         var limits = VarlinkServer.Limits()
         limits.connections = 64
@@ -140,7 +144,8 @@ private final class Running {
             SessionProcess.end("\(error)", EX_OSERR)
         }
         listen(on: listeners)
-        push.apply(configuration.push)
+        push.onReport = { [notifications] in notifications.hear($0) }
+        apply(configuration)
         notify { () throws(SystemError) in try ServiceManager.notifyReady() }
         ResidentMemory.release()
         if let timeout = ServiceManager.watchdogTimeout {
@@ -149,6 +154,11 @@ private final class Running {
             }
             watchdog?.start()
         }
+    }
+
+    private func apply(_ configuration: SessionConfiguration) {
+        push.apply(configuration.push)
+        notifications.apply(configuration.notifications, pushServer: configuration.push?.name)
     }
 
     private func listen(on listeners: [CInt]) {
@@ -211,7 +221,7 @@ private final class Running {
     private func finishReload(_ result: Result<SessionConfiguration, ConfigurationError>) {
         switch result {
         case .success(let configuration):
-            push.apply(configuration.push)
+            apply(configuration)
             logger.notice("configuration reloaded")
         case .failure(let error):
             for issue in error.issues { logger.error("\(issue)") }

@@ -61,7 +61,7 @@ final class PushStage: Sendable {
             ).write(to: URL(filePath: "\(home.directory)/session.toml"))
             chmod("\(home.directory)/session.toml", 0o600)
             for app in apps { try describe(app, in: home) }
-            let bus = try await startBus(on: lab.host, home)
+            let bus = try await SessionBus.start(on: lab.host, in: home.directory)
             let agent = try await home.start(on: lab.host)
             let session = try await startSession(on: lab.host, home)
             let stage = PushStage(lab, home, server, Processes(bus: bus, agent: agent, session: session))
@@ -203,29 +203,6 @@ final class PushStage: Sendable {
         ]
     }
 
-    private static func startBus(on machine: Namespace, _ home: DaemonHome) async throws -> LabProcess {
-        try Data(
-            """
-            <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
-              "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-            <busconfig>
-              <type>session</type>
-              <listen>unix:path=\(home.directory)/bus</listen>
-              <servicedir>\(home.directory)/services</servicedir>
-              <policy context="default">
-                <allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/>
-              </policy>
-            </busconfig>
-            """.utf8
-        ).write(to: URL(filePath: "\(home.directory)/bus.conf"))
-        unlink("\(home.directory)/bus")
-        let process = try await machine.spawn([
-            "dbus-daemon", "--config-file=\(home.directory)/bus.conf", "--nofork", "--nopidfile", "--print-address",
-        ])
-        _ = try await process.line(containing: "unix:path")
-        return process
-    }
-
     private static func startSession(on machine: Namespace, _ home: DaemonHome) async throws -> LabProcess {
         let session = try await machine.spawn(
             [
@@ -253,7 +230,7 @@ final class PushStage: Sendable {
     /// Ends the session bus, and starts it again.
     func restartBus() async throws {
         try await processes.withLock { $0.bus }.killNow()
-        let bus = try await Self.startBus(on: lab.host, home)
+        let bus = try await SessionBus.start(on: lab.host, in: home.directory)
         processes.withLock { $0.bus = bus }
     }
 
