@@ -6,7 +6,7 @@ extension NoticeBoard {
 
     mutating func daemonCame(at now: Duration) {
         daemonWent()
-        isDaemonGone = false
+        (hasBus, isDaemonGone) = (true, false)
         quietUntil = lastShownAt.map { $0 + Self.daemonPause } ?? now
     }
 
@@ -81,7 +81,7 @@ extension NoticeBoard {
         var places = Self.mostShown - episodes.count { $0.isOnScreen }
         for index in episodes.indices where isKnown(episodes[index]) {
             switch episodes[index].stage {
-            case .due where !isDaemonGone && now >= quietUntil && places > 0:
+            case .due where hasBus && !isDaemonGone && now >= quietUntil && places > 0:
                 places -= 1
                 lastShownAt = now
                 tell(index, replacing: nil, &effects)
@@ -130,7 +130,7 @@ extension NoticeBoard {
                 guard isKnown(episode) else { return nil }
                 return switch episode.stage {
                 case .waiting(let time): time
-                case .due: hasRoom && !isDaemonGone ? quietUntil : nil
+                case .due: hasRoom && hasBus && !isDaemonGone ? quietUntil : nil
                 case .shown(_, let since): content(of: episode) != episode.told ? since + Self.updatePause : nil
                 case .asked, .seen: nil
                 }

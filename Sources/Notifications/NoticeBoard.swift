@@ -84,6 +84,8 @@ package struct NoticeBoard {
     /// In the order in which they began.
     var episodes: [Episode] = []
     var isAgentKnown = false
+    /// Whether there ever was somebody to ask: at the start the bus is not connected to yet.
+    var hasBus = false
     /// Whether the last attempt failed: nothing is tried until a daemon comes, or something new is due.
     var isDaemonGone = false
     /// Before that, nothing is shown.

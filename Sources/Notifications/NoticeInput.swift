@@ -18,7 +18,7 @@ package enum NoticeInput: Sendable {
     case pushLogin(server: String, refusal: String?)
     /// The rules, and the server of push that counts; a login refused by another one is over.
     case rules([NoticeRule], pushServer: String?)
-    /// A notification daemon came to the bus: the first one, or in place of another.
+    /// A notification daemon came to the bus, in place of another or of none; or the bus is new, and one may be there.
     case daemonCame
     /// It left, and what it showed with it.
     case daemonWent

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneAPI
 import DialtoneClient
 import DialtoneLabSupport
 import DialtoneTestSupport
@@ -57,15 +58,7 @@ final class NotificationStage: Sendable {
     init(_ rule: (String) -> String = { _ in "" }) async throws {
         machine = try await .island()
         port = try await machine.run { try TCPSocket.listening(on: 0).port() }
-        // No attempt but those that somebody asks for.
-        home = try DaemonHome(
-            """
-            [[connection]]
-            name = "office"
-            remote = "tcp://127.0.0.1:\(port)"
-            backoff = { initial = "10m", maximum = "10m" }
-
-            """)
+        home = try DaemonHome()
         try Data(
             """
             [[notifications.rule]]
@@ -96,6 +89,10 @@ final class NotificationStage: Sendable {
             ], environment: environment.merging(DaemonHome.quietCrashes) { mine, _ in mine })
         kept = [bus, screen, agent]
         _ = try await session.line(containing: "apps can register")
+        // Now, so that nothing is noticed late. There is no attempt but those that somebody asks for.
+        let settings = ConnectionsAPI.Settings(backoff: .init(initial: .seconds(600), maximum: .seconds(600)))
+        _ = try await home.client.open(
+            .init(remote: "tcp://127.0.0.1:\(port)", name: "office", settings: settings))
     }
 
     /// Starts a notification daemon.

@@ -17,7 +17,7 @@ struct NotificationStories {
         try await stage.shows(1, by: daemon)
         try await stage.screenshot("\(daemon.rawValue)-shown")
         try await stage.machine.ip("link set lo down")
-        try await stage.outage(is: "shown", "no ")
+        try await stage.outage(is: "shown", "no route")
         try await stage.shows(1, by: daemon)
         try await stage.screenshot("\(daemon.rawValue)-updated")
         try await stage.machine.ip("link set lo up")

@@ -163,6 +163,16 @@ import Testing
         #expect(wall.news() == ["show 1: office is down / Since 1000 s: refused [Redial]"])
     }
 
+    @Test func `before there is a bus nothing is tried`() {
+        var wall = Wall(hasBus: false)
+        wall.take(.appNotStarted(app: "phone", why: "no"))
+        wall.pass(.seconds(1))
+        #expect(wall.news() == [])
+        #expect(wall.board.deadline == nil)
+        wall.take(.daemonCame)
+        #expect(wall.news() == ["show 1: phone cannot be started / A push waits for it: no"])
+    }
+
     @Test func `something new that is due is another attempt, since the bus may start a daemon only now`() {
         var wall = Wall()
         wall.hasDaemon = false

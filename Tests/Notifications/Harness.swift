@@ -16,6 +16,9 @@ struct Wall {
     private var unanswered: [(Notice, UInt64)] = []
     private var nextID: UInt32 = 1
 
+    /// - Parameter hasBus: whether the bus is connected to.
+    init(hasBus: Bool = true) { if hasBus { take(.daemonCame) } }
+
     /// Tells the board something, and does what it says.
     mutating func take(_ input: NoticeInput) {
         for effect in board.take(input, at: now) {
