@@ -187,7 +187,9 @@ let package = Package(
         .target(name: "TOML", swiftSettings: small),
         .target(
             name: "Configuration",
-            dependencies: ["Coalescing", "Connection", "DialtoneAPI", "Platform", "Processes", "TOML", "Varlink"],
+            dependencies: [
+                "Coalescing", "Connection", "DialtoneAPI", "Notifications", "Platform", "Processes", "TOML", "Varlink",
+            ],
             swiftSettings: small),
         .target(
             name: "Persistence",
@@ -221,8 +223,10 @@ let package = Package(
             name: "dialtone-tls", dependencies: ["Platform", "TLSRelay"], swiftSettings: strict, linkerSettings: lean),
         // The user's session: a client of the daemon on the session bus.
         .target(
-            name: "PushAPI", dependencies: ["Platform", "Varlink"], exclude: ["org.dialtone.Push.varlink"],
+            name: "PushAPI", dependencies: ["Platform", "Varlink"],
+            exclude: ["org.dialtone.Notifications.varlink", "org.dialtone.Push.varlink"],
             swiftSettings: strict, plugins: ["VarlinkSwift"]),
+        .target(name: "Notifications", swiftSettings: small),
         .target(name: "Distributor", dependencies: [deque, ordered], swiftSettings: optimized),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "PushStore", dependencies: ["CSQLite", "Distributor", "Platform"], swiftSettings: small),
@@ -233,8 +237,8 @@ let package = Package(
         .target(
             name: "Session",
             dependencies: [
-                "Bus", "CPlatform", "Configuration", "DialtoneAPI", "DialtoneClient", "Distributor", "Platform",
-                "PushAPI", "PushServers", "PushStore", "Systemd", "Varlink", logging,
+                "Bus", "CPlatform", "Configuration", "DialtoneAPI", "DialtoneClient", "Distributor", "Notifications",
+                "Platform", "Processes", "PushAPI", "PushServers", "PushStore", "Systemd", "Varlink", logging,
             ],
             swiftSettings: small),
         .executableTarget(
@@ -322,12 +326,13 @@ let package = Package(
         tests(
             "Session",
             [
-                "Bus", "DialtoneAPI", "DialtoneClient", "Distributor", "Platform", "PushAPI", "Session", "TestSupport",
-                "Varlink", "dialtone", logging,
+                "Bus", "Configuration", "DialtoneAPI", "DialtoneClient", "Distributor", "Notifications", "Platform",
+                "PushAPI", "Session", "TestSupport", "Varlink", "dialtone", logging,
             ],
-            resources: [.copy("connector.py")]),
+            resources: [.copy("connector.py"), .copy("notification_daemon.py")]),
         tests("Processes", ["Processes", "CPlatform", "Platform", "Connection", "TestSupport"]),
         tests("Distributor", ["Distributor", "Models", "TestSupport"], settings: optimized),
+        tests("Notifications", ["Notifications", "TestSupport"]),
         tests("PushStore", ["CSQLite", "Distributor", "Models", "PushStore", "TestSupport", "push-store-writer"]),
         .executableTarget(
             name: "push-store-writer", dependencies: ["Distributor", "PushStore"], path: "Tests/PushStoreWriter",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import DialtoneNotifications
 internal import DialtonePlatform
 internal import DialtoneTOML
 
@@ -7,8 +8,10 @@ internal import DialtoneTOML
 package struct SessionConfiguration: Hashable, Sendable {
     /// `[push]`; `nil` where the user wants no push.
     package var push: PushSettings?
+    /// `[notifications]`: what is shown to the user; empty where notifications are switched off.
+    package var notifications = NoticeRule.defaults
 
-    /// Nothing said: nothing is done.
+    /// Nothing said: no push, and the usual notifications.
     package init() {}
 
     /// The file where nobody named one; `nil` for a user of whom the environment names no directory.
@@ -30,6 +33,7 @@ package struct SessionConfiguration: Hashable, Sendable {
                 let entries = try TOMLDocument.parse(text)
                 var root = TableReader(entries, of: file, at: TOMLPosition(line: 1, column: 1), path: "", report)
                 configuration.push = root.table("push").flatMap { PushSettings($0) }
+                if let table = root.table("notifications") { configuration.notifications = [NoticeRule](table) }
                 root.finish()
             } catch {
                 report.error(file, error.position, nil, error.message)

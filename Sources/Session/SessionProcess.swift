@@ -40,8 +40,9 @@ package enum SessionProcess {
     package static func checkConfiguration(_ options: SessionOptions) -> CInt {
         do throws(ConfigurationError) {
             let configuration = try load(options)
-            let server = configuration.push.map { "push by \($0.server)" } ?? "no push"
-            writeLine("The configuration is valid (\(server)).", to: STDOUT_FILENO)
+            let push = configuration.push.map { "push by \($0.server)" } ?? "no push"
+            let notifications = configuration.notifications.isEmpty ? ", no notifications" : ""
+            writeLine("The configuration is valid (\(push)\(notifications)).", to: STDOUT_FILENO)
             return EXIT_SUCCESS
         } catch {
             writeLine(error.description, to: STDERR_FILENO)
@@ -125,6 +126,7 @@ private final class Running {
     private let options: SessionOptions
     private let logger: Logger
     private let push: PushService
+    private let notifications: NotificationService
     private let server: VarlinkServer
     private var signalWatch: SignalWatch?
     private var watchdog: Watchdog?
@@ -134,9 +136,11 @@ private final class Running {
         _ logger: Logger
     ) {
         (self.options, self.push, self.logger) = (options, push, logger)
+        notifications = NotificationService(logger)
         let service = VarlinkService(
             vendor: "Dialtone", product: "dialtone-session", version: Product.version, url: Product.homepage)
         push.register(in: service)
+        notifications.register(in: service)
         // It serves one user, and root.
         var limits = VarlinkServer.Limits()
         limits.connections = 64
@@ -154,7 +158,8 @@ private final class Running {
             SessionProcess.end("\(error)", EX_OSERR)
         }
         listen(on: listeners)
-        push.apply(configuration.push)
+        push.onReport = { [notifications] in notifications.hear($0) }
+        apply(configuration)
         notify { () throws(SystemError) in try ServiceManager.notifyReady() }
         ResidentMemory.release()
         if let timeout = ServiceManager.watchdogTimeout {
@@ -163,6 +168,11 @@ private final class Running {
             }
             watchdog?.start()
         }
+    }
+
+    private func apply(_ configuration: SessionConfiguration) {
+        push.apply(configuration.push)
+        notifications.apply(configuration.notifications, pushServer: configuration.push?.name)
     }
 
     private func listen(on listeners: [CInt]) {
@@ -225,7 +235,7 @@ private final class Running {
     private func finishReload(_ result: Result<SessionConfiguration, ConfigurationError>) {
         switch result {
         case .success(let configuration):
-            push.apply(configuration.push)
+            apply(configuration)
             logger.notice("configuration reloaded")
         case .failure(let error):
             for issue in error.issues { logger.error("\(issue)") }

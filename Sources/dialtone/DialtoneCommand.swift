@@ -25,7 +25,7 @@ struct DialtoneCommand: AsyncParsableCommand {
         subcommands: [
             Status.self, Watch.self, Check.self, Wait.self, List.self, Open.self, Close.self, Redial.self,
             Take.self, Park.self, Adopt.self, Exec.self, History.self, TimelineCommand.self, Metrics.self, Replay.self,
-            Hooks.self, Push.self,
+            Hooks.self, Push.self, Notify.self,
         ])
 
     /// Runs the command. The daemon's refusals end it with their own words and exit status.

@@ -6,7 +6,7 @@ import Testing
 @Suite("Layers")
 struct LayeringTests {
     /// Targets that decide and do nothing: no clock, no socket, no queue.
-    private static let pure: Set = ["Coalescing", "Connection", "NetworkPath"]
+    private static let pure: Set = ["Coalescing", "Connection", "NetworkPath", "Notifications"]
     /// What of the system the other targets may import.
     private static let system: Set = ["CPlatform", "Dispatch", "FoundationEssentials", "Glibc", "Synchronization"]
 

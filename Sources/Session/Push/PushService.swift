@@ -28,6 +28,9 @@ final class PushService {
     private(set) var link: PushLink?
     private(set) var settings: PushSettings?
 
+    /// Told what happened, after it was logged.
+    var onReport: (@AgentQueue (DistributorReport) -> Void)?
+
     private let logger: Logger
     private var store: PushStore
     /// What each server's value goes on from.
@@ -194,6 +197,7 @@ final class PushService {
         default: break
         }
         logger.log(level: report.level, "\(report.text)", metadata: report.metadata)
+        onReport?(report)
     }
 
     // MARK: - The server
