@@ -31,8 +31,8 @@ package enum PushServerInput: Hashable, Sendable {
     case connected
     /// A socket on which the agent played the opening that was parked with the last one.
     case opened
-    /// The socket was parked, by the word that ``PushServer/parking`` gave after the last byte was read. From now on the
-    /// agent has that opening, until the next time, and says it on each new socket.
+    /// The socket was parked, by the word that ``PushServer/parking`` gave after the last byte was read. From now on
+    /// the agent has that opening, until the next time, and says it on each new socket.
     case parked
     /// The socket that was parked, with something to read or because there is something to send.
     case unparked

@@ -84,8 +84,8 @@ package enum SessionProcess {
         while true { pause() }
     }
 
-    /// Push, with what it kept. Where that cannot be had just now, it is `nil`, and the process ends soon: so late that the
-    /// service manager, which starts it again, does not do so all the time.
+    /// Push, with what it kept. Where that cannot be had just now, it is `nil`, and the process ends soon: so late that
+    /// the service manager, which starts it again, does not do so all the time.
     @AgentQueue
     private static func push(_ options: SessionOptions, _ logger: Logger) -> PushService? {
         let standard = StatePath.standard(user: geteuid()) { getenv($0).map { String(cString: $0) } }

@@ -21,7 +21,8 @@ import Testing
                 throw VarlinkFailure(PushAPI.InvalidConfiguration(reason: "no"))
             }
             server = VarlinkServer(service)
-            try server.listen(at: path, mode: 0o600)
+            // For the user that the command runs as.
+            try server.listen(at: path, mode: 0o666)
         }
     }
 
@@ -30,17 +31,23 @@ import Testing
         let home = try #require(mkdtemp(&template).map { String(cString: $0) })
         defer { try? FileManager.default.removeItem(atPath: home) }
         let socket = "\(home)/session.sock"
+        // Root's configuration would be the machine's.
+        if geteuid() == 0 { chown(home, 65_534, 65_534) }
+        let user = geteuid() == 0 ? "setpriv --reuid=65534 --regid=65534 --clear-groups " : ""
         let (file, secret) = ("\(home)/dialtone/session.toml", "\(home)/dialtone/push-password")
         func use(_ password: String) -> Program.Result {
             Program.run(
                 "/bin/sh",
-                ["-c", #"printf '%s\n' "$1" | "$2" push use xmpp:a@example.com"#, "sh", password]
+                ["-c", "printf '%s\\n' \"$1\" | \(user)\"$2\" push use xmpp:a@example.com", "sh", password]
                     + ["\(OwnProgram.directory)/dialtone"],
-                environment: ["XDG_CONFIG_HOME": home, "HOME": home, "DIALTONE_SESSION_SOCKET": socket, "PATH": "/bin"])
+                environment: [
+                    "XDG_CONFIG_HOME": home, "HOME": home, "DIALTONE_SESSION_SOCKET": socket,
+                    "PATH": "/usr/bin:/bin",
+                ])
         }
         // Nobody is there to refuse it.
-        _ = use("old")
-        let before = try #require(FileContent.text(of: file))
+        let first = use("old")
+        let before = try #require(FileContent.text(of: file), "\(first)")
         #expect(FileContent.text(of: secret) == "old")
         let refuser = try await onQueue { try Refuser(at: socket) }
         let result = use("new")

@@ -54,7 +54,11 @@ final class StandInAgent {
         try start()
     }
 
-    deinit { try? FileManager.default.removeItem(atPath: directory) }
+    isolated deinit {
+        server?.close()
+        hangUp()
+        try? FileManager.default.removeItem(atPath: directory)
+    }
 
     /// Begins anew, with nothing of what was before.
     func restart() throws {
