@@ -9,8 +9,8 @@ import DialtoneTestSupport
 import Foundation
 import Testing
 
-/// A push server behind two uplinks, and a host with the machine's agent, a session bus, the session agent and apps that
-/// the bus can start.
+/// A push server behind two uplinks, and a host with the machine's agent, a session bus, the session agent and apps
+/// that the bus can start.
 final class PushStage: Sendable {
     let lab: LabNetwork
     let home: DaemonHome
@@ -151,7 +151,8 @@ final class PushStage: Sendable {
         }
     }
 
-    /// Waits until the machine's agent watches the connection, on a socket after that one, and the session agent sleeps.
+    /// Waits until the machine's agent watches the connection, on a socket after that one, and the session agent
+    /// sleeps.
     func isParked(after epoch: Int = 0) async throws {
         try await eventually("a parked connection", toldWhenInVain: { log }) {
             guard let connection = try await home.client.connections().first else { return false }

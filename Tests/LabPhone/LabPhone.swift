@@ -10,8 +10,8 @@ import Synchronization
 ///     lab-phone NAME DIRECTORY [SECONDS]
 ///
 /// What it is told stands in DIRECTORY/told, a line of JSON each, written before the push is acknowledged. A push may
-/// come again whose acknowledgement was lost: by its identifier it is known, and noted as such. It is this process or an
-/// earlier one that noted it.
+/// come again whose acknowledgement was lost: by its identifier it is known, and noted as such, also where an earlier
+/// process noted it.
 @main
 final class LabPhone: PushRegistryDelegate {
     /// A line of the file.

@@ -45,7 +45,7 @@ final class PushBench: Sendable {
         let program = "\(daemon[...(daemon.lastIndex(of: "/") ?? daemon.startIndex)])dialtone-session"
         session = try await lab.host.spawn(
             [
-                "env", "DBUS_SESSION_BUS_ADDRESS=\(bus.address)", "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/nowhere",
+                "env", "DBUS_SESSION_BUS_ADDRESS=\(bus.address)", "DBUS_SYSTEM_BUS_ADDRESS=\(bus.address)",
                 "DIALTONE_SOCKET=\(agent.socket)", program, "--config",
                 bus.file("session.toml"), "--socket", bus.file("session.sock"), "--state", bus.file("push"),
                 "--log-level", "notice",
