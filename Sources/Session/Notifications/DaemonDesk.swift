@@ -14,12 +14,19 @@ final class DaemonDesk: NotificationDesk {
     /// So much is asked of a daemon at a time: what waits for its capabilities. The board shows fewer at once.
     private static let mostWaiting = 64
 
+    /// GNOME's notification-daemon (3.20), by the name that it tells: what was replaced there, it does not close any more.
+    private static let unable = "Notification Daemon"
+
     private typealias Completion = @AgentQueue (Result<UInt32, BusFailure>) -> Void
 
     private let handler: @AgentQueue (DeskNews) -> Void
     private var bus: BusConnection?
     /// What the daemon can; `nil` until it has said so.
     private var capabilities: Set<String>?
+    /// Whether it can replace one by another.
+    private var replaces = true
+    /// Those that were closed to show another in their place: their end is no news.
+    private var replaced: Set<UInt32> = []
     private var isAsking = false
     private var waiting: [(notice: Notice, completion: Completion)] = []
     /// Counts the daemons: what an earlier one answers, this one does not show.
@@ -43,7 +50,8 @@ final class DaemonDesk: NotificationDesk {
         }
         let rule = "type='signal',sender='\(Self.service)',path='\(Self.path)',interface='\(Self.service)',member="
         bus?.subscribe("\(rule)'NotificationClosed'") { [weak self] message in
-            if let id = message.uint32() { self?.handler(.closed(id)) }
+            guard let self, let id = message.uint32(), replaced.remove(id) == nil else { return }
+            handler(.closed(id))
         }
         bus?.subscribe("\(rule)'ActionInvoked'") { [weak self] message in
             if let id = message.uint32(), message.string() == Self.button { self?.handler(.pressed(id)) }
@@ -53,7 +61,7 @@ final class DaemonDesk: NotificationDesk {
 
     private func change(to news: DeskNews) {
         generation += 1
-        capabilities = nil
+        (capabilities, replaces, replaced) = (nil, true, [])
         handler(news)
     }
 
@@ -64,18 +72,27 @@ final class DaemonDesk: NotificationDesk {
         guard !isAsking else { return }
         isAsking = true
         call("GetCapabilities", isStarting: true) { [weak self] answer in
-            guard let self else { return }
-            isAsking = false
-            let waiting = waiting
-            self.waiting = []
-            switch answer {
-            case .success(let message):
-                var names: Set<String> = []
+            var names: Set<String> = []
+            let known = answer.map { message in
                 message.forEach(in: "s") { message.string().map { _ = names.insert($0) } != nil }
-                capabilities = names
-                for (notice, completion) in waiting { show(notice, names, completion) }
-            case .failure(let failure):
-                for (_, completion) in waiting { completion(.failure(failure)) }
+            }
+            self?.call("GetServerInformation") { answer in
+                if case .success(let message) = answer { self?.replaces = message.string() != Self.unable }
+                self?.learned(known.map { names })
+            }
+        }
+    }
+
+    /// It is known what the daemon can, or that there is none.
+    private func learned(_ answer: Result<Set<String>, BusFailure>) {
+        isAsking = false
+        let waiting = waiting
+        self.waiting = []
+        if case .success(let names) = answer { capabilities = names }
+        for (notice, completion) in waiting {
+            switch answer {
+            case .success(let names): show(notice, names, completion)
+            case .failure(let failure): completion(.failure(failure))
             }
         }
     }
@@ -84,9 +101,16 @@ final class DaemonDesk: NotificationDesk {
         let generation = generation
         let content = notice.content
         let hasButton = capabilities.contains("actions")
+        var former = notice.replaces
+        if !replaces, let id = former {
+            replaced.insert(id)
+            withdraw(id)
+            former = nil
+        }
+        let predecessor = former ?? 0
         call("Notify", isStarting: true) { arguments in
             arguments.string("Dialtone")
-            arguments.uint32(notice.replaces ?? 0)
+            arguments.uint32(predecessor)
             arguments.string(notice.subject?.event.icon ?? "dialog-information")
             // One line of plain text: no daemon may take it for markup (section "Basic Design").
             arguments.string(content.title)
