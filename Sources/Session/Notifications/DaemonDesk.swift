@@ -14,7 +14,8 @@ final class DaemonDesk: NotificationDesk {
     /// So much is asked of a daemon at a time: what waits for its capabilities. The board shows fewer at once.
     private static let mostWaiting = 64
 
-    /// GNOME's notification-daemon (3.20), by the name that it tells: what was replaced there, it does not close any more.
+    /// GNOME's notification-daemon (3.20), by the name that it tells: it takes none from the screen that was closed by
+    /// CloseNotification, but one whose time is over.
     private static let unable = "Notification Daemon"
 
     private typealias Completion = @AgentQueue (Result<UInt32, BusFailure>) -> Void
@@ -23,10 +24,8 @@ final class DaemonDesk: NotificationDesk {
     private var bus: BusConnection?
     /// What the daemon can; `nil` until it has said so.
     private var capabilities: Set<String>?
-    /// Whether it can replace one by another.
-    private var replaces = true
-    /// Those that were closed to show another in their place: their end is no news.
-    private var replaced: Set<UInt32> = []
+    /// Whether it takes from the screen what is closed.
+    private var closes = true
     private var isAsking = false
     private var waiting: [(notice: Notice, completion: Completion)] = []
     /// Counts the daemons: what an earlier one answers, this one does not show.
@@ -50,8 +49,7 @@ final class DaemonDesk: NotificationDesk {
         }
         let rule = "type='signal',sender='\(Self.service)',path='\(Self.path)',interface='\(Self.service)',member="
         bus?.subscribe("\(rule)'NotificationClosed'") { [weak self] message in
-            guard let self, let id = message.uint32(), replaced.remove(id) == nil else { return }
-            handler(.closed(id))
+            if let id = message.uint32() { self?.handler(.closed(id)) }
         }
         bus?.subscribe("\(rule)'ActionInvoked'") { [weak self] message in
             if let id = message.uint32(), message.string() == Self.button { self?.handler(.pressed(id)) }
@@ -61,7 +59,7 @@ final class DaemonDesk: NotificationDesk {
 
     private func change(to news: DeskNews) {
         generation += 1
-        (capabilities, replaces, replaced) = (nil, true, [])
+        (capabilities, closes) = (nil, true)
         handler(news)
     }
 
@@ -77,7 +75,7 @@ final class DaemonDesk: NotificationDesk {
                 message.forEach(in: "s") { message.string().map { _ = names.insert($0) } != nil }
             }
             self?.call("GetServerInformation") { answer in
-                if case .success(let message) = answer { self?.replaces = message.string() != Self.unable }
+                if case .success(let message) = answer { self?.closes = message.string() != Self.unable }
                 self?.learned(known.map { names })
             }
         }
@@ -101,16 +99,9 @@ final class DaemonDesk: NotificationDesk {
         let generation = generation
         let content = notice.content
         let hasButton = capabilities.contains("actions")
-        var former = notice.replaces
-        if !replaces, let id = former {
-            replaced.insert(id)
-            withdraw(id)
-            former = nil
-        }
-        let predecessor = former ?? 0
         call("Notify", isStarting: true) { arguments in
             arguments.string("Dialtone")
-            arguments.uint32(predecessor)
+            arguments.uint32(notice.replaces ?? 0)
             arguments.string(notice.subject?.event.icon ?? "dialog-information")
             // One line of plain text: no daemon may take it for markup (section "Basic Design").
             arguments.string(content.title)
@@ -133,6 +124,18 @@ final class DaemonDesk: NotificationDesk {
     }
 
     func withdraw(_ id: UInt32) {
+        if !closes {
+            call("Notify") { arguments in
+                arguments.string("Dialtone")
+                arguments.uint32(id)
+                for text in ["", "Over", ""] { arguments.string(text) }
+                arguments.strings([])
+                arguments.value(.dictionary([:]))
+                // In milliseconds.
+                arguments.value(.int32(1))
+            } completion: { _ in
+            }
+        }
         // One that is closed already is an error, of which there is nothing to say.
         call("CloseNotification") {
             $0.uint32(id)
