@@ -48,7 +48,7 @@ extension NoticeBoard {
         // One outage is one notification: the one that says more. What the user has no rule for says nothing.
         let hasRefusal = known.loginRefusal != nil && rule(for: .loginRefused, of: name) != nil
         let hasFailedWake = known.wake != nil && rule(for: .wakeFailed, of: name) != nil
-        let down = report.outage.map { Trouble(number: $0.number, since: $0.since, reason: report.failure) }
+        let down = report.downSince.map { Trouble(since: $0, reason: report.failure) }
         let all: [(NoticeRule.Event, Trouble?)] = [
             (.connectionDown, hasRefusal ? nil : down), (.loginRefused, known.loginRefusal), (.wakeFailed, known.wake),
             (.certificateEnds, known.certificate), (.bytesUnread, hasFailedWake ? nil : known.unread),
@@ -81,7 +81,8 @@ extension NoticeBoard {
     ) {
         guard let trouble, let rule = rule(for: subject.event, of: subject.name) else { return end(subject, &effects) }
         if let index = episodes.firstIndex(where: { $0.subject == subject }) {
-            if episodes[index].trouble.number == trouble.number {
+            let distance = episodes[index].trouble.since - trouble.since
+            if max(distance, .zero - distance) < Self.sameTime {
                 let isLonger = episodes[index].rule.after != rule.after
                 episodes[index].trouble.reason = trouble.reason
                 episodes[index].rule = rule

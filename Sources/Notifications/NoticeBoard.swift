@@ -11,6 +11,8 @@
 package struct NoticeBoard {
     /// So many things can be wrong at once. A user has up to 1024 connections; a screen holds none of this.
     static let mostEpisodes = 256
+    /// Two beginnings that are nearer than this are the same one: they are told by the wall clock, in milliseconds.
+    static let sameTime = Duration.seconds(1)
     /// So many notifications stand at once. More would bury the rest of the screen when a network fails that many
     /// connections use; the others follow as these go.
     static let mostShown = 8
@@ -39,8 +41,6 @@ package struct NoticeBoard {
 
     /// Something that is wrong.
     struct Trouble: Equatable {
-        /// Tells it from another one of the same kind.
-        var number: Int64 = 0
         var since: Duration
         var reason: String?
     }

@@ -36,17 +36,6 @@ package enum NoticeInput: Sendable {
 
 /// What is known of a connection.
 package struct WatchedConnection: Hashable, Sendable {
-    /// An outage.
-    package struct Outage: Hashable, Sendable {
-        /// Tells it from others of the connection, whatever the clocks do.
-        package var number: Int64
-        /// When it began, on the boot clock.
-        package var since: Duration
-
-        /// An outage.
-        package init(number: Int64, since: Duration) { (self.number, self.since) = (number, since) }
-    }
-
     /// How its login stands.
     package enum Login: Hashable, Sendable {
         /// The server refused it, or did not answer.
@@ -69,8 +58,8 @@ package struct WatchedConnection: Hashable, Sendable {
 
     /// Its name, among those of the user.
     package var name: String
-    /// `nil` while it has a socket.
-    package var outage: Outage?
+    /// Since when it has had no socket, on the boot clock, as near as can be told; `nil` while it has one.
+    package var downSince: Duration?
     /// Why it is down.
     package var failure: String?
     /// How its login stands.

@@ -153,13 +153,13 @@ final class NotificationStage: Sendable {
         }
     }
 
-    /// Presses the button of the notification that a daemon shows, with the mouse.
+    /// Presses the button of the notification that a daemon shows; with the mouse, where there is one to see.
     func press(by daemon: Daemon) async throws {
         let window = try #require(try await windows(of: daemon).first)
         switch daemon {
         case .dunst:
-            // dunst(5): the middle button of the mouse does the action.
-            _ = try await run("xdotool", "mousemove", "--window", window, "20", "20", "click", "2")
+            // It draws no buttons: its keys and dunstctl(1) press them.
+            _ = try await run("dunstctl", "action", "0")
         case .gnome:
             // The button stands at the right, below the text.
             let geometry = try await run("xdotool", "getwindowgeometry", "--shell", window).lines

@@ -39,10 +39,10 @@ struct NotificationStories {
         let listener = try await stage.machine.run { try TCPSocket.listening(on: port) }
         try await stage.press(by: daemon)
         _ = try await stage.session.line(containing: "dialled anew by a notification's button")
-        _ = try await stage.machine.run { try listener.accept() }
+        let server = try await stage.machine.run { try listener.accept() }
         try await stage.outage(is: nil)
         try await stage.shows(0, by: daemon)
-        withExtendedLifetime(process) {}
+        withExtendedLifetime((process, server)) {}
     }
 
     @Test(.enabled(if: !NotificationStage.daemons.isEmpty))

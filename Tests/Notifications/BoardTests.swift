@@ -82,6 +82,14 @@ import Testing
         #expect(wall.news() == ["show 2: office is down / Since 11600 s: refused [Redial]"])
     }
 
+    @Test func `an outage whose beginning is told a little differently is the same one`() {
+        var wall = wallWithOutage()
+        for milliseconds in [-3, 3, -1] {
+            wall.take(.changed(.down().with { $0.downSince = .seconds(1000) + .milliseconds(milliseconds) }))
+        }
+        #expect(wall.news() == [])
+    }
+
     @Test func `an outage whose end was missed is another one`() {
         var wall = wallWithOutage()
         wall.take(.snapshot([.down(since: 1600)]))

@@ -95,7 +95,7 @@ extension WatchedConnection {
         -> WatchedConnection
     {
         var connection = WatchedConnection(name: name)
-        connection.outage = .init(number: since, since: .seconds(since))
+        connection.downSince = .seconds(since)
         connection.failure = failure
         return connection
     }

@@ -132,7 +132,7 @@ private let path = "/org/freedesktop/Notifications"
             ])
         // Another one, which knows neither markup nor buttons.
         try await hall.begin("b.log", "body")
-        try await hall.hasNews([.came, .came, .came])
+        try await hall.hasNews([.came, .came, .closed(1), .came])
         expect(try await hall.show(Self.content), is: .success(1))
         #expect(hall.lines("b.log") == [#"["serves"]"#, notify(0, #"<i>refused</i> & \"so on\""#, "[]")])
     }
@@ -164,6 +164,21 @@ private let path = "/org/freedesktop/Notifications"
         expect(Set([try await first, try await second]), is: [.success(1), .success(2)])
         try await hall.hasNews([.came])
         #expect(hall.lines("activated.log").filter { $0.contains("Notify") }.count == 2)
+    }
+
+    @Test(arguments: kinds)
+    func `a daemon that leaves on the screen what is closed is told that its time is over`(
+        _ kind: PrivateBus.Kind
+    ) async throws {
+        let hall = try await Hall(kind)
+        try await hall.begin("a.log", "gnome")
+        expect(try await hall.show(Self.content), is: .success(1))
+        await onQueue { hall.desk.withdraw(1) }
+        try await hall.hasNews([.came, .came, .closed(1)])
+        #expect(
+            hall.lines("a.log").suffix(2) == [
+                #"["Notify", "Dialtone", 1, "", "Over", "", [], {}, 1]"#, #"["CloseNotification", 1]"#,
+            ])
     }
 
     @Test(arguments: kinds) func `without a daemon, or with one that refuses, that is the answer`(

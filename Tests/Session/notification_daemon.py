@@ -51,7 +51,7 @@ def called(connection, sender, path, interface, method, parameters, invocation):
     if method == "GetCapabilities":
         answer = GLib.Variant("(as)", (CAPABILITIES,))
     elif method == "GetServerInformation":
-        answer = GLib.Variant("(ssss)", ("recorder", "dialtone", "1.0", "1.2"))
+        answer = GLib.Variant("(ssss)", ("Notification Daemon" if "gnome" in CAPABILITIES else "recorder", "dialtone", "1.0", "1.2"))
     elif method == "Notify":
         note(method, *arguments)
         if "full" in CAPABILITIES:
@@ -66,6 +66,8 @@ def called(connection, sender, path, interface, method, parameters, invocation):
         emit(connection, "ActionInvoked", "(us)", int(arguments[0]), arguments[1])
     else:
         note(method, *arguments)
+        if method == "CloseNotification":
+            emit(connection, "NotificationClosed", "(uu)", arguments[0], 3)
     invocation.return_value(answer)
 
 

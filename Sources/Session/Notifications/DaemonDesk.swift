@@ -14,12 +14,18 @@ final class DaemonDesk: NotificationDesk {
     /// So much is asked of a daemon at a time: what waits for its capabilities. The board shows fewer at once.
     private static let mostWaiting = 64
 
+    /// GNOME's notification-daemon (3.20), by the name that it tells: it takes none from the screen that was closed by
+    /// CloseNotification, but one whose time is over.
+    private static let unable = "Notification Daemon"
+
     private typealias Completion = @AgentQueue (Result<UInt32, BusFailure>) -> Void
 
     private let handler: @AgentQueue (DeskNews) -> Void
     private var bus: BusConnection?
     /// What the daemon can; `nil` until it has said so.
     private var capabilities: Set<String>?
+    /// Whether it takes from the screen what is closed.
+    private var closes = true
     private var isAsking = false
     private var waiting: [(notice: Notice, completion: Completion)] = []
     /// Counts the daemons: what an earlier one answers, this one does not show.
@@ -53,7 +59,7 @@ final class DaemonDesk: NotificationDesk {
 
     private func change(to news: DeskNews) {
         generation += 1
-        capabilities = nil
+        (capabilities, closes) = (nil, true)
         handler(news)
     }
 
@@ -64,18 +70,27 @@ final class DaemonDesk: NotificationDesk {
         guard !isAsking else { return }
         isAsking = true
         call("GetCapabilities", isStarting: true) { [weak self] answer in
-            guard let self else { return }
-            isAsking = false
-            let waiting = waiting
-            self.waiting = []
-            switch answer {
-            case .success(let message):
-                var names: Set<String> = []
+            var names: Set<String> = []
+            let known = answer.map { message in
                 message.forEach(in: "s") { message.string().map { _ = names.insert($0) } != nil }
-                capabilities = names
-                for (notice, completion) in waiting { show(notice, names, completion) }
-            case .failure(let failure):
-                for (_, completion) in waiting { completion(.failure(failure)) }
+            }
+            self?.call("GetServerInformation") { answer in
+                if case .success(let message) = answer { self?.closes = message.string() != Self.unable }
+                self?.learned(known.map { names })
+            }
+        }
+    }
+
+    /// It is known what the daemon can, or that there is none.
+    private func learned(_ answer: Result<Set<String>, BusFailure>) {
+        isAsking = false
+        let waiting = waiting
+        self.waiting = []
+        if case .success(let names) = answer { capabilities = names }
+        for (notice, completion) in waiting {
+            switch answer {
+            case .success(let names): show(notice, names, completion)
+            case .failure(let failure): completion(.failure(failure))
             }
         }
     }
@@ -109,6 +124,18 @@ final class DaemonDesk: NotificationDesk {
     }
 
     func withdraw(_ id: UInt32) {
+        if !closes {
+            call("Notify") { arguments in
+                arguments.string("Dialtone")
+                arguments.uint32(id)
+                for text in ["", "Over", ""] { arguments.string(text) }
+                arguments.strings([])
+                arguments.value(.dictionary([:]))
+                // In milliseconds.
+                arguments.value(.int32(1))
+            } completion: { _ in
+            }
+        }
         // One that is closed already is an error, of which there is nothing to say.
         call("CloseNotification") {
             $0.uint32(id)

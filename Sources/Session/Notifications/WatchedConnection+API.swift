@@ -13,7 +13,7 @@ extension WatchedConnection {
     init(_ connection: ConnectionsAPI.Connection, _ event: ConnectionsAPI.Event?, at now: Timestamp, _ uptime: Duration)
     {
         self.init(name: connection.name.printable)
-        outage = connection.downSince.map { .init(number: $0.milliseconds, since: uptime - (now - $0)) }
+        downSince = connection.downSince.map { uptime - (now - $0) }
         // Without a network nothing is tried: what the last try failed of is no longer why.
         failure =
             (connection.state == .waiting
