@@ -42,7 +42,7 @@ final class PushPhone: PushRegistryDelegate {
 
     private func say(_ text: String) {
         print(text)
-        fflush(stdout)
+        fflush(nil)
         waitForQuiet()
     }
 

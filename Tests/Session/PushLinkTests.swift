@@ -67,6 +67,15 @@ import Testing
         await onQueue { bench.close() }
     }
 
+    @Test func `while more and more comes, the socket is parked as well`() async throws {
+        let bench = try await onQueue { try Bench(PushScript(Self.logIn)) }
+        try await eventually("it is parked") {
+            bench.agent.say("x")
+            return bench.agent.calls.contains("park 1 leaving 1")
+        }
+        await onQueue { bench.close() }
+    }
+
     @Test func `a value that knows of no session gets the socket on which the agent logged in`() async throws {
         let script = PushScript(Self.logIn)
         let bench = try await onQueue { try Bench(script) }

@@ -18,6 +18,9 @@ final class PushLink {
     /// How long nothing must have been said for the socket to be parked: a burst of messages and their receipts is not
     /// worth a call of the agent each.
     private static let quietTime = Duration.seconds(1)
+    /// How long the socket is held at most while more and more comes. What the agent says on the next socket is as old
+    /// as the last parking, and the server resumes from there: no server keeps everything for that.
+    private static let longestHold = Duration.seconds(5)
     /// A session that has stood for so long was no failure, and what ends it is dialled anew at once.
     private static let stableTime = Duration.seconds(60)
 
@@ -54,6 +57,7 @@ final class PushLink {
     private let client: DialtoneClient
     private let logger: Logger
     private var place = Place.away
+    private var heldSince = Duration.zero
     private var parkedEpoch: Int?
     /// The socket that the value knows of; `nil` where it knows of none.
     private var lastEpoch: Int?
@@ -268,6 +272,7 @@ final class PushLink {
         do throws(SystemError) {
             place = .held(
                 try HeldSocket(descriptor, epoch: epoch) { [weak self] event in self?.heard(event, on: epoch) })
+            heldSince = BootClock.now()
         } catch {
             logger.warning("the push socket cannot be watched", metadata: ["error": "\(error)"])
             return
@@ -369,7 +374,8 @@ final class PushLink {
 
     private func startQuiet() {
         quiet?.cancel()
-        quiet = Timers.shared.schedule(after: Self.quietTime) { [weak self] in self?.park() }
+        let left = heldSince + Self.longestHold - BootClock.now()
+        quiet = Timers.shared.schedule(after: max(.zero, min(Self.quietTime, left))) { [weak self] in self?.park() }
     }
 
     private func park() {
