@@ -126,7 +126,7 @@ final class NotificationStage: Sendable {
             try await eventually("the outage to be \(stage ?? "over")") {
                 seen = try await dialtone("notify", "--json").output
                 guard let stage else { return seen.contains("\"notices\":[]") }
-                return seen.contains("\"stage\":\"\(stage)\"") && seen.contains(text)
+                return seen.contains("\"stage\":\"\(stage)\"") && (text.isEmpty || seen.contains(text))
             }
         } catch let error as NothingCame {
             throw NothingCame(description: "\(error.description)\n\(seen)\n\(session.text(of: .error))")

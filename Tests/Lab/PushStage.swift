@@ -151,13 +151,12 @@ final class PushStage: Sendable {
         }
     }
 
-    /// Waits until the machine's agent watches the connection, on a socket after that one, and the session agent
-    /// sleeps.
-    func isParked(after epoch: Int = 0) async throws {
+    /// Waits until the machine's agent watches the connection and the session agent sleeps.
+    func isParked() async throws {
         try await eventually("a parked connection", toldWhenInVain: { log }) {
             guard let connection = try await home.client.connections().first else { return false }
-            return connection.state == .ready && connection.epoch > epoch && connection.holder != .client
-                && connection.session == .open && connection.wake == nil && connection.unreadBytes ?? 0 == 0
+            return connection.state == .ready && connection.holder != .client && connection.session == .open
+                && connection.wake == nil && connection.unreadBytes ?? 0 == 0
         }
     }
 

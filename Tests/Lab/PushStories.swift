@@ -89,7 +89,6 @@ struct PushStories {
         try await PushStage.set([(Self.app, .phone)]) { stage in
             let token = try await stage.registerPhone(Self.app)
             try await stage.isParked()
-            let before = try await stage.epoch()
             for uplink in Uplink.allCases { try await stage.lab.takeDown(uplink) }
             try await stage.server.kill()
             try await stage.server.restart()
@@ -98,7 +97,10 @@ struct PushStories {
                 try await stage.send(1...1, "lost", to: token, of: Self.app),
                 is: [.init(status: "201", wasThere: false)])
             for uplink in Uplink.allCases { try await stage.lab.bringUp(uplink) }
-            try await stage.isParked(after: before)
+            try await eventually("the service refuses to resume", toldWhenInVain: { stage.log }) {
+                stage.log.contains("it did not accept the opening")
+            }
+            try await stage.isParked()
             try await stage.isLoggedIn()
             expect(
                 try await stage.send(1...2, "found", to: token, of: Self.app),

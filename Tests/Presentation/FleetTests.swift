@@ -20,7 +20,8 @@ import Testing
 
     /// The families, and the samples that a query names.
     private static let known: (families: Set<String>, samples: Set<String>) = {
-        let lines = MetricsText(MetricsTextTests.reply).text(.openMetrics).split(separator: "\n")
+        let texts = [MetricsText(MetricsTextTests.reply).text(.openMetrics), PushMetricsTests.text(.openMetrics)]
+        let lines = texts.flatMap { $0.split(separator: "\n") }
         let families = lines.filter { $0.hasPrefix("# TYPE ") }.map { String($0.split(separator: " ")[2]) }
         let samples = lines.filter { !$0.hasPrefix("#") }.map { String($0.prefix { $0 != "{" && $0 != " " }) }
         return (Set(families), Set(samples))

@@ -84,8 +84,13 @@ import Testing
 
         """
 
+    /// All metrics.
+    static func text(_ format: ExpositionFormat) -> String {
+        PushMetricsText(status(server), registrations).text(format)
+    }
+
     @Test func `all that is known is told, by type and not by app`() {
-        let text = PushMetricsText(Self.status(Self.server), Self.registrations).text(.openMetrics)
+        let text = Self.text(.openMetrics)
         #expect(text == Self.whole)
         #expect(!text.contains("example"))
     }
