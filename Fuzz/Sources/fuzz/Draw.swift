@@ -4,6 +4,7 @@
 /// the fuzzer changes change few of them.
 struct Draw: RandomNumberGenerator {
     private var rest: ArraySlice<UInt8>
+    private var surplus: UInt64 = 0
 
     init(_ bytes: [UInt8]) { rest = bytes[...] }
 
@@ -12,7 +13,12 @@ struct Draw: RandomNumberGenerator {
 
     mutating func byte() -> UInt8 { rest.popFirst() ?? 0 }
 
-    mutating func next() -> UInt64 { (0..<8).reduce(0) { value, _ in value << 8 | UInt64(byte()) } }
+    /// Past the end another number each time: whoever wants a part of the range draws until it gets one.
+    mutating func next() -> UInt64 {
+        guard isOver else { return (0..<8).reduce(0) { value, _ in value << 8 | UInt64(byte()) } }
+        surplus &+= 0x9E37_79B9_7F4A_7C15
+        return surplus
+    }
 
     /// One of so many.
     mutating func below(_ count: Int) -> Int { Int(byte()) % count }
