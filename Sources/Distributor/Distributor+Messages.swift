@@ -142,15 +142,24 @@ extension Distributor {
             message.expires = message.expires.advanced(by: step)
             ledger.update(message)
         }
-        for registration in ledger.registrations.values where registration.unknownSince != nil {
-            var registration = registration
-            registration.unknownSince = registration.unknownSince?.advanced(by: step)
-            ledger.put(registration)
+        for registration in ledger.registrations.values {
+            followClock(registration, by: step, now)
         }
         for ending in ledger.endings.values {
             var ending = ending
             ending.due = ending.due.advanced(by: step)
             ledger.put(ending)
+        }
+    }
+
+    private mutating func followClock(_ old: Registration, by step: Duration, _ now: Moment) {
+        var registration = old
+        registration.unknownSince = registration.unknownSince?.advanced(by: step)
+        // The server said the expiry, by a clock of its own. How long that is away is known anew.
+        if registration.expires != nil { registration.registered = registration.registered?.advanced(by: step) }
+        if registration != old { ledger.put(registration) }
+        if let time = renewals[registration.number], let renewal = renewal(of: registration, now) {
+            renewals[registration.number] = min(time, renewal)
         }
     }
 

@@ -65,7 +65,8 @@ extension Distributor {
         guard endpoint.isEndpoint else {
             let what = "it gave an endpoint of \(endpoint.utf8.count) bytes that is not a URL of 1 to 1000"
             effects.append(.report(.trouble(server, what)))
-            return registrationFailed(id, .internalError, what, at: server, now)
+            if isAwaited(registration) { registrationFailed(id, .internalError, what, at: server, now) }
+            return
         }
         let number = registration.number
         let isNew = registration.endpoint != endpoint
@@ -87,11 +88,15 @@ extension Distributor {
         answerCalls(of: number, .succeeded)
     }
 
+    /// Whether the server was or is to be asked for an endpoint, and no answer of use came yet.
+    private func isAwaited(_ registration: Registration) -> Bool { work[registration.number]?.register != nil }
+
     /// When an endpoint is renewed, by the uptime clock.
     func renewal(of registration: Registration, _ now: Moment) -> Duration? {
         guard let registered = registration.registered, let expires = registration.expires else { return nil }
         let share = expires.since(registered) / 100 * Int(limits.renewalPercent)
-        let wait = registered.advanced(by: share).since(now.wall)
+        // Where the clock was set back while no process saw it, the registration lies ahead: its share is the most.
+        let wait = min(registered.advanced(by: share).since(now.wall), share)
         return now.uptime + min(max(wait, limits.renewalWait.lowerBound), limits.renewalWait.upperBound)
     }
 
@@ -99,6 +104,12 @@ extension Distributor {
         _ id: RegistrationID, _ reason: RegistrationFailure, _ why: String, at server: ServerName, _ now: Moment
     ) {
         guard let registration = ledger.registration(at: server, id) else { return retryEnding(server, id, now) }
+        guard isAwaited(registration) else {
+            // The endpoint stands. To ask for another one might make the server forget it, and an answer that this
+            // process does not live to save would be lost: where an endpoint does not expire, for ever.
+            let what = "it failed to register \(id.text), for which it was not asked: \(why)"
+            return effects.append(.report(.trouble(server, what.shortened)))
+        }
         let number = registration.number
         switch reason {
         case .vapidRequired, .unauthorized:

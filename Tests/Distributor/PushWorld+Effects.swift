@@ -86,7 +86,7 @@ extension PushWorld {
         if !isCalm, random.chance(2) {
             return .registered(id, endpoint: String(repeating: "x", count: 1001), expires: nil)
         }
-        let expires = name == "south" ? WallTime(milliseconds: wall + 86_400_000) : nil
+        let expires = name == "south" ? WallTime(milliseconds: wall - clockError + 86_400_000) : nil
         return .registered(id, endpoint: endpoint, expires: expires)
     }
 
@@ -116,6 +116,9 @@ extension PushWorld {
             }
         }
         for app in Self.apps { moods[app] = .good }
+        // By a clock that is wrong for ever nobody can renew in time what ends by another one.
+        wall -= clockError
+        clockError = 0
         take(.resumed)
         take(.conditions(PushConditions()))
         for server in Self.serverNames { later(1, .login(server)) }
@@ -134,6 +137,9 @@ extension PushWorld {
             let endpoint = servers[look.registration.server.text]?.endpoints[look.registration.id]
             if endpoint != look.registration.endpoint {
                 fail("the server has \(endpoint ?? "none"): \(look.registration)")
+            }
+            if let expires = look.registration.expires, expires <= now.wall {
+                fail("an endpoint that its server ended at \(expires): \(look.registration)")
             }
         }
         if !store.endings.isEmpty { fail("still to be ended: \(store.endings)") }

@@ -135,7 +135,9 @@ extension PushWorld {
     }
 
     private mutating func stepClock() {
-        wall += Int64([86_400_000, -86_400_000, 31_536_000_000, -31_536_000_000, 15_000][random.below(5)])
+        let step = Int64([86_400_000, -86_400_000, 31_536_000_000, -31_536_000_000, 15_000][random.below(5)])
+        wall += step
+        clockError += step
     }
 
     private mutating func lie(_ server: String) {

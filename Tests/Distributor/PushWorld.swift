@@ -47,6 +47,9 @@ struct PushWorld {
     var delivering: [String: UInt64] = [:]
     var deliveries = 0
 
+    /// By how much the wall clock is wrong, in milliseconds. A server's clock is right.
+    var clockError: Int64 = 0
+
     /// How an app answers.
     enum AppMood: CaseIterable { case good, refusing, crashing, silent, notStarting, uninstalled }
 
@@ -95,7 +98,20 @@ struct PushWorld {
         guard faults.isEmpty else { return }
         // Beyond the longest back-off, and the life of each message.
         advance(until: uptime + .seconds(4 * 86_400))
+        // A renewal may be under way right then, and an app be told of it.
+        for _ in 0..<20 where isUnderWay { advance(until: uptime + .seconds(5)) }
+        if isUnderWay { fail("what was asked is not answered: \(events.map(\.event))") }
         if faults.isEmpty { check() }
+    }
+
+    /// Whether an answer to the distributor is on its way.
+    private var isUnderWay: Bool {
+        events.contains { event in
+            switch event.event {
+            case .answer(let process, _, _, _), .report(let process, _, _): process == self.process
+            case .login, .send, .redeliver, .appActs, .mischief: false
+            }
+        }
     }
 
     private mutating func advance(until end: Duration) {
@@ -106,7 +122,7 @@ struct PushWorld {
             }
             let eventTime = event.map { events[$0].time } ?? end
             let time = min(eventTime, distributor.deadline ?? end)
-            if time >= end { return }
+            if time >= end { return pass(end - uptime) }
             standing = time <= uptime ? standing + 1 : 0
             if standing > 400 {
                 fail("a deadline in the past for ever: \(String(describing: distributor.deadline))")

@@ -141,6 +141,39 @@ struct RegistrationTests {
         #expect(world.calls == [])
     }
 
+    @Test(arguments: [-31_536_000, -86_400, 0, 86_400, 31_536_000])
+    func `an endpoint is renewed in time, though the clock was set while no process saw it`(step: Int64) {
+        var world = world
+        world.registerForADay()
+        world.wall += step * 1000
+        world.restart()
+        world.pass(.seconds(43_300))
+        #expect(world.asked.contains(.register(world.only.id, vapid: nil)))
+    }
+
+    @Test(arguments: [-31_536_000, -86_400, 86_400, 31_536_000])
+    func `an endpoint is renewed in time, though the clock was wrong when it was registered`(step: Int64) {
+        var world = world
+        let right = world.wall
+        world.wall += step * 1000
+        world.registerForADay(from: right)
+        world.wall = right
+        world.take(.timePassed)
+        #expect(world.reports == [.clockSet(by: -step * 1000)])
+        world.pass(.seconds(43_300))
+        #expect(world.asked.contains(.register(world.only.id, vapid: nil)))
+    }
+
+    @Test(arguments: [RegistrationFailure.internalError, .vapidRequired])
+    func `an endpoint that stands outlives a failure that nobody asked for`(reason: RegistrationFailure) {
+        var world = world
+        let registration = world.registered()
+        world.take(.reported(Harness.north, .registrationFailed(registration.id, reason, "no")))
+        #expect(world.reports.count == 1)
+        #expect(world.pass(.seconds(86_400)) == [])
+        #expect(world.store.registrations == [registration])
+    }
+
     @Test(arguments: ["", "ftp://x", "https://x y", "https://ä", "https://" + String(repeating: "x", count: 1000)])
     func `an endpoint that is none is not handed on`(endpoint: String) {
         var world = world
@@ -179,6 +212,16 @@ struct RegistrationTests {
         for number in 0..<40 { world.take(.register(Harness.request("\(number)"), call: UInt64(number))) }
         world.take(.reported(Harness.north, .loggedIn))
         #expect(world.asked.count == 16)
+    }
+}
+
+extension Harness {
+    /// Registers what lasts a day by the server's clock, and has the app take its endpoint.
+    fileprivate mutating func registerForADay(from time: Int64? = nil) {
+        take(.register(Self.request(), call: 1))
+        let expires = WallTime(milliseconds: (time ?? wall) + 86_400_000)
+        take(.reported(Self.north, .registered(only.id, endpoint: "https://a.example", expires: expires)))
+        answerAll(.taken)
     }
 }
 
