@@ -28,7 +28,10 @@ import Testing
             link.start()
         }
 
-        func close() { link.close() }
+        func close() {
+            link.close()
+            agent.stop()
+        }
     }
 
     /// Logs in on each socket on which nobody is.

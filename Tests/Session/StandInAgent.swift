@@ -54,8 +54,10 @@ final class StandInAgent {
         try start()
     }
 
-    isolated deinit {
+    /// Ends. Until then its server has it: a call may come at any moment.
+    func stop() {
         server?.close()
+        server = nil
         hangUp()
         try? FileManager.default.removeItem(atPath: directory)
     }
@@ -72,24 +74,24 @@ final class StandInAgent {
     private func start() throws {
         let service = VarlinkService(vendor: "Dialtone", product: "fake", version: "0", url: "https://example.org")
         service.add(interface: ConnectionsAPI.name, description: ConnectionsAPI.description)
-        service.handle(ConnectionsAPI.List.self) { [unowned self] _, _ in
+        service.handle(ConnectionsAPI.List.self) { [self] _, _ in
             .init(connections: connection.map { [$0] } ?? [])
         }
-        service.handle(ConnectionsAPI.Open.self) { [unowned self] parameters, _ throws(VarlinkFailure) in
+        service.handle(ConnectionsAPI.Open.self) { [self] parameters, _ throws(VarlinkFailure) in
             guard line == nil else { throw VarlinkFailure(ConnectionsAPI.NameTaken(name: parameters.name ?? "")) }
             calls.append("open")
             left = 0
             connect(epoch: 1)
             return .init(name: parameters.name ?? "")
         }
-        service.handle(ConnectionsAPI.Close.self) { [unowned self] parameters, _ throws(VarlinkFailure) in
+        service.handle(ConnectionsAPI.Close.self) { [self] parameters, _ throws(VarlinkFailure) in
             guard line != nil else { throw VarlinkFailure(ConnectionsAPI.NoSuchConnection(name: parameters.name)) }
             calls.append("close")
             hangUp()
             line = nil
             return VarlinkEmpty()
         }
-        service.handle(ConnectionsAPI.Park.self) { [unowned self] parameters, _ throws(VarlinkFailure) in
+        service.handle(ConnectionsAPI.Park.self) { [self] parameters, _ throws(VarlinkFailure) in
             guard let line, line.epoch == parameters.epoch else {
                 throw VarlinkFailure(ConnectionsAPI.StaleEpoch(name: parameters.name, epoch: line?.epoch ?? 0))
             }
@@ -99,7 +101,7 @@ final class StandInAgent {
             self.line?.session = .open
             return VarlinkEmpty()
         }
-        service.handleLater(ConnectionsAPI.Take.self) { [unowned self] parameters, exchange throws(VarlinkFailure) in
+        service.handleLater(ConnectionsAPI.Take.self) { [self] parameters, exchange throws(VarlinkFailure) in
             guard line != nil else {
                 throw VarlinkFailure(ConnectionsAPI.NotReady(name: parameters.name, state: .waiting))
             }
@@ -112,7 +114,7 @@ final class StandInAgent {
             exchange.reply(
                 .init(connection: connection, fileDescriptor: place, epoch: line.epoch, isOver: false), descriptors)
         }
-        service.handleStream(ConnectionsAPI.Monitor.self) { [unowned self] _, stream in
+        service.handleStream(ConnectionsAPI.Monitor.self) { [self] _, stream in
             let snapshot = ConnectionsAPI.Monitor.Reply(
                 sequence: 0, kind: .snapshot, connections: connection.map { [$0] } ?? [])
             let key = ObjectIdentifier(stream)

@@ -9,11 +9,9 @@ extension XMPPPushServer {
         switch (element.name, element.namespace) {
         case ("iq", XMPP.client):
             // Counted before it is handled: its answer is part of this turn, and so is the memory that has the count.
-            count()
-            readIQ(element, at: now, &turn)
+            if countsAsNew() { readIQ(element, at: now, &turn) }
         case ("message", XMPP.client), ("presence", XMPP.client):
-            count()
-            ignored += 1
+            if countsAsNew() { ignored += 1 }
         case (_, XMPP.management): manage(element, at: now, &turn)
         default:
             ignored += 1
@@ -22,8 +20,14 @@ extension XMPPPushServer {
     }
 
     /// The server counts what it sends behind `enabled`.
-    private mutating func count() {
-        if phase != .enabling { memory.management?.handled &+= 1 }
+    ///
+    /// - Returns: `false` for a stanza that was handled before the agent's opening resumed by a lower count. Its answer was
+    ///   given, or is still to be; a second copy that waited for its app would take the room of those that are new.
+    private mutating func countsAsNew() -> Bool {
+        guard phase != .enabling, let before = memory.management?.handled else { return true }
+        memory.management?.handled = before &+ 1
+        guard let seen, Int32(bitPattern: seen &- before) > 0 else { return true }
+        return false
     }
 
     // MARK: - XEP-0198

@@ -70,6 +70,8 @@ package struct XMPPPushServer: PushServer {
     /// How many stanzas of the server count as handled in the opening that the agent has; `nil` where it has none. A
     /// socket that breaks is resumed by that count.
     var left: UInt32?
+    /// How many of the session's were handled when the agent resumed it by a lower count; `nil` where it never did.
+    var seen: UInt32?
     /// How often in a row the account was refused.
     var refusals = 0
     /// How the server's `success` and `resumed` end, for the opening.
@@ -130,7 +132,10 @@ package struct XMPPPushServer: PushServer {
         case .connected: connected(at: now.uptime, &turn)
         case .opened:
             // It said this count, and the server sends again what is beyond it.
-            if let left { memory.management?.handled = left }
+            if let left, let handled = memory.management?.handled {
+                if seen.map({ Int32(bitPattern: handled &- $0) > 0 }) ?? true { seen = handled }
+                memory.management?.handled = left
+            }
             resumedByAgent(at: now.uptime, &turn)
         case .parked: left = memory.management?.handled
         // A value that knows of no socket was made of what the one that parked it left.
@@ -204,7 +209,7 @@ package struct XMPPPushServer: PushServer {
     mutating func breach(_ problem: String, _ turn: inout PushServerTurn) {
         let text = "the server broke the protocol: \(problem)"
         trouble(text, &turn)
-        (memory.management, left) = (nil, nil)
+        (memory.management, left, seen) = (nil, nil, nil)
         giveUp(text, &turn)
     }
 
@@ -226,7 +231,7 @@ package struct XMPPPushServer: PushServer {
 
     /// What was under way in the session is over: its answers are nobody's, and what was asked is asked again.
     mutating func forgetSession() {
-        (memory.management, left) = (nil, nil)
+        (memory.management, left, seen) = (nil, nil, nil)
         memory.pending = []
         let asked = questions.sorted { $0.key < $1.key }
         (questions, discovery) = ([:], nil)

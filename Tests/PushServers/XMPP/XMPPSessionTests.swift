@@ -216,6 +216,24 @@ struct XMPPSessionTests {
         #expect(talk.server.parking?.answers == .xmpp(handled: 3))
     }
 
+    @Test func `what is sent again takes no room from what is new`() throws {
+        var talk = try Talk.registered()
+        talk.take(.parked)
+        talk.take(.unparked)
+        var pushes = ""
+        for number in 1...40 {
+            pushes += Recorded.push("push-\(number)", "YQ==")
+            talk.hear(Recorded.push("push-\(number)", "YQ=="))
+            talk.take(.settled(try #require(talk.arrived.last).id, .taken))
+        }
+        talk.take(.disconnected)
+        talk.take(.opened)
+        talk.hear("<a xmlns='urn:xmpp:sm:3' h='1'/>" + pushes + Recorded.push("new", "Yg=="))
+        #expect(!talk.output.contains("resource-constraint"), "\(talk.output)")
+        #expect(talk.arrived.count == 41)
+        #expect(talk.server.parking == nil, "the new one waits for its app")
+    }
+
     @Test func `a server is told no more than the agent's opening says, until the socket is parked`() throws {
         var talk = try Talk.registered()
         talk.take(.parked)
