@@ -56,13 +56,19 @@ private let path = "/org/freedesktop/Notifications"
         /// Starts a daemon, in place of the one before.
         func begin(_ log: String, _ capabilities: String...) async throws {
             let command = Self.command(bus.file(log), capabilities)
+            let before = arrivals
             let process = try Spawn.start(
                 "starting a daemon", command[0], command,
                 environment: ["DBUS_SESSION_BUS_ADDRESS=\(bus.address)", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"],
                 descriptors: [(0, .file("/dev/null"))])
             processes.withLock { $0.append(process) }
             try await eventually("a daemon") { lines(log).contains(#"["serves"]"#) }
+            // A daemon that comes while it is asked what it can is the one that was asked for, and no news.
+            try await eventually("its news") { arrivals > before }
         }
+
+        /// How often a daemon came.
+        private var arrivals: Int { news.withLock { $0.count { $0 == .came } } }
 
         func end() {
             for process in processes.withLock({ processes in
