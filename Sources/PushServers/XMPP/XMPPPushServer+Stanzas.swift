@@ -21,8 +21,8 @@ extension XMPPPushServer {
 
     /// The server counts what it sends behind `enabled`.
     ///
-    /// - Returns: `false` for a stanza that was handled before the agent's opening resumed by a lower count. Its answer was
-    ///   given, or is still to be; a second copy that waited for its app would take the room of those that are new.
+    /// - Returns: `false` for a stanza that was handled before the agent's opening resumed by a lower count. Its answer
+    ///   was given, or is still to be; a second copy that waited for its app would take the room of those that are new.
     private mutating func countsAsNew() -> Bool {
         guard phase != .enabling, let before = memory.management?.handled else { return true }
         memory.management?.handled = before &+ 1
