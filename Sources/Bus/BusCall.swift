@@ -71,7 +71,7 @@ package final class BusCall {
         guard let message else { return }
         self.message = nil
         defer { sd_bus_message_unref(message) }
-        // The names of callers begin anew with each bus: another one may have this caller's name there.
+        // Each bus numbers its callers from the start: on another bus this name may be somebody else's.
         guard let connection, connection.generation == generation, sd_bus_message_get_expect_reply(message) > 0,
             let reply = make(message)
         else { return }

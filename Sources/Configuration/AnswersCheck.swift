@@ -67,7 +67,7 @@ package struct AnswersCheck {
         }
     }
 
-    /// The count has 32 bits, and begins anew behind them (XEP-0198, section 4).
+    /// The count has 32 bits, and starts again at 0 after the last (XEP-0198, section 4).
     private mutating func xmpp(_ handled: Int?, _ field: String) -> AnsweredMessage? {
         guard let handled else { return .xmpp(handled: nil) }
         if let count = UInt32(exactly: handled) { return .xmpp(handled: count) }

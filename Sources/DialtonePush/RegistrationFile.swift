@@ -12,15 +12,8 @@ struct RegistrationFile: Hashable, Sendable {
     ///
     /// - Returns: `nil` where the environment names neither.
     init?(app: String, environment: [String: String]) {
-        // A relative path is to be ignored (XDG Base Directory Specification).
-        if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") {
-            directory = "\(state)/dialtone-push"
-        } else if let home = environment["HOME"], home.hasPrefix("/") {
-            directory = "\(home)/.local/state/dialtone-push"
-        } else {
-            return nil
-        }
-        name = app
+        guard let directory = StatePath.ofUser("dialtone-push", environment: { environment[$0] }) else { return nil }
+        (self.directory, name) = (directory, app)
     }
 
     var path: String { "\(directory)/\(name)" }
@@ -30,7 +23,7 @@ struct RegistrationFile: Hashable, Sendable {
 
     /// Puts `bytes` in its place: after a crash, the file has them or what was there before.
     func write(_ bytes: [UInt8]) throws(SystemError) {
-        try makeDirectories()
+        try StatePath.make(directory)
         let scratch = "\(path).new"
         // One that is left over from a crash may have other permissions.
         unlink(scratch)
@@ -45,13 +38,5 @@ struct RegistrationFile: Hashable, Sendable {
         try retryingInterrupts("writing \(scratch)") { fsync(number) }
         file.close()
         try retryingInterrupts("renaming \(scratch)") { rename(scratch, path) }
-    }
-
-    private func makeDirectories() throws(SystemError) {
-        var path = ""
-        for element in directory.split(separator: "/") {
-            path += "/\(element)"
-            if mkdir(path, 0o700) != 0, errno != EEXIST { throw .last("making \(path)") }
-        }
     }
 }

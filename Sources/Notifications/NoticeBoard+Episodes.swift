@@ -83,10 +83,10 @@ extension NoticeBoard {
         if let index = episodes.firstIndex(where: { $0.subject == subject }) {
             let distance = episodes[index].trouble.since - trouble.since
             if max(distance, .zero - distance) < Self.sameTime {
-                let isLonger = episodes[index].rule.after != rule.after
+                let waitChanges = episodes[index].rule.after != rule.after
                 episodes[index].trouble.reason = trouble.reason
                 episodes[index].rule = rule
-                if isLonger, case .waiting = episodes[index].stage {
+                if waitChanges, case .waiting = episodes[index].stage {
                     episodes[index].stage = .waiting(until: episodes[index].trouble.since + rule.after)
                 }
                 return

@@ -20,7 +20,7 @@ struct StateDirectory: ~Copyable {
     ///
     /// - Throws: why it cannot be had; `EWOULDBLOCK` where another daemon has it.
     init(_ path: String, _ logger: Logger) throws(SystemError) {
-        try Self.make(path)
+        try StatePath.make(path)
         let number = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         if number < 0 { throw .last("opening \(path)") }
         let descriptor = OwnedDescriptor(number)
@@ -35,15 +35,6 @@ struct StateDirectory: ~Copyable {
         self.path = path
         self.logger = logger
         self.descriptor = descriptor
-    }
-
-    private static func make(_ path: String) throws(SystemError) {
-        if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
-        guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
-            throw .last("making \(path)")
-        }
-        try make(String(path[..<slash]))
-        if mkdir(path, 0o700) != 0, errno != EEXIST { throw .last("making \(path)") }
     }
 
     /// Opens a file of it, which is made if it is not there. Something else of that name, such as a named pipe or a

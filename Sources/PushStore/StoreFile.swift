@@ -7,7 +7,7 @@ internal import Glibc
 enum StoreFile {
     /// Makes the directory with those above it where they are missing, for its owner's eyes alone.
     static func makeDirectory(_ path: String) throws(SystemError) {
-        try make(path)
+        try StatePath.make(path)
         var status = stat()
         if lstat(path, &status) != 0 { throw .last("looking at \(path)") }
         guard status.st_mode & S_IFMT == S_IFDIR else {
@@ -17,15 +17,6 @@ enum StoreFile {
             throw SystemError("using \(path), which belongs to another user", code: EPERM)
         }
         if status.st_mode & 0o777 != 0o700, chmod(path, 0o700) != 0 { throw .last("closing \(path) to others") }
-    }
-
-    private static func make(_ path: String) throws(SystemError) {
-        if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
-        guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
-            throw .last("making \(path)")
-        }
-        try make(String(path[..<slash]))
-        if mkdir(path, 0o700) != 0, errno != EEXIST { throw .last("making \(path)") }
     }
 
     /// Makes the file where it is missing, for its owner alone; SQLite gives its log the same mode.

@@ -92,7 +92,7 @@ extension AnsweredMessage {
 
 /// The messages that are answered on the flows of a connection.
 ///
-/// What a custom one has may be a secret, and no description of it shows a byte of that.
+/// A custom message may hold a secret. So its description shows none of its bytes.
 package struct AnsweredMessages: Hashable, Sendable {
     /// The most of them. Servers ask in one way or two.
     package static let most = 8
@@ -129,7 +129,7 @@ package struct AnsweredMessages: Hashable, Sendable {
             guard (1...Self.longestCustom).contains(receive.count) else {
                 return (index, "receive", "\(receive.count) bytes are not from 1 to \(Self.longestCustom)")
             }
-            // The client would be told of nothing any more.
+            // Every message would be answered, and the client never woken again.
             guard !receive.isFree else { return (index, "receive", "any bytes at all would be answered") }
             guard send.count <= Self.longestCustom else {
                 return (index, "send", "\(send.count) bytes are more than \(Self.longestCustom)")

@@ -12,7 +12,7 @@
 ///    stands first, is whole and is exactly one of those that were asked for.
 /// 2. The driver writes the reply, and then reads the message and says ``answered(at:)``. While there is no room to
 ///    write, it says ``waits(at:)``.
-/// 3. Once anything is the client's, everything is, until the client has parked the flow anew.
+/// 3. After the first message that is the client's, all are, until the client parks the flow again.
 package struct ServerQuestions: Sendable {
     /// The most messages that are answered in ``window``. A server or a proxy asks each 20 to 60 seconds (PyPI's
     /// `websockets` by default each 20 s, nginx gives up an idle connection after 60 s), and an XMPP server behind each

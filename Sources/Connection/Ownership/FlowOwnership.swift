@@ -75,7 +75,7 @@ package struct FlowOwnership: Hashable, Sendable {
 
     /// Bytes came on it.
     ///
-    /// - Returns: whether they are the first that a client is to be told of.
+    /// - Returns: whether a client is to be told: only of the first bytes.
     mutating func arrived() -> Bool {
         guard holder == .daemon, session != .opening, !hasArrivals else { return false }
         hasArrivals = true

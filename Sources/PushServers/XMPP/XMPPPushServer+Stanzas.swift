@@ -26,7 +26,7 @@ extension XMPPPushServer {
     private mutating func countsAsNew() -> Bool {
         guard phase != .enabling, let before = memory.management?.handled else { return true }
         memory.management?.handled = before &+ 1
-        guard let seen, Int32(bitPattern: seen &- before) > 0 else { return true }
+        guard let seen, seen.isBeyond(before) else { return true }
         return false
     }
 
@@ -67,7 +67,7 @@ extension XMPPPushServer {
         if isSaved { saved = memory }
         // Nothing was said on this socket but the question.
         if phase == .synchronizing { return sendAgain(at: now, &turn) }
-        guard let awaited = acknowledgementAwaited, Int32(bitPattern: count &- awaited) >= 0 else { return }
+        guard let awaited = acknowledgementAwaited, !awaited.isBeyond(count) else { return }
         (acknowledgementAwaited, patience) = (nil, nil)
     }
 

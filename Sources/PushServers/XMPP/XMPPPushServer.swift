@@ -133,7 +133,7 @@ package struct XMPPPushServer: PushServer {
         case .opened:
             // It said this count, and the server sends again what is beyond it.
             if let left, let handled = memory.management?.handled {
-                if seen.map({ Int32(bitPattern: handled &- $0) > 0 }) ?? true { seen = handled }
+                if seen.map({ handled.isBeyond($0) }) ?? true { seen = handled }
                 memory.management?.handled = left
             }
             resumedByAgent(at: now.uptime, &turn)

@@ -44,3 +44,8 @@ struct XMPPStreamManagement: Hashable, Sendable {
         return true
     }
 }
+
+extension UInt32 {
+    /// Whether this count is beyond another one. Both are modulo 2^32, and far less than half of that apart.
+    func isBeyond(_ other: UInt32) -> Bool { Int32(bitPattern: self &- other) > 0 }
+}

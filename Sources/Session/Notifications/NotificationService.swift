@@ -13,11 +13,6 @@ internal import Logging
 /// Notifications: the board with what it is told, and the desk that shows what it says.
 @AgentQueue
 final class NotificationService {
-    /// How soon the machine's agent is asked again where it is away.
-    private static let firstPause = Duration.seconds(1)
-    /// And how late at most.
-    private static let longestPause = Duration.seconds(300)
-
     private(set) var board: NoticeBoard
     /// Where they are shown; `nil` while there are no rules, and without a session bus.
     private(set) var desk: (any NotificationDesk)?
@@ -28,8 +23,9 @@ final class NotificationService {
     private let makeDesk: @AgentQueue (@escaping @AgentQueue (DeskNews) -> Void) -> (any NotificationDesk)?
     private var hangUp: DialtoneClient.HangUp?
     private var retry: Timers.Timer?
-    private var pause = NotificationService.firstPause
-    private var deadline: Timers.Timer?
+    /// Before the machine's agent is asked again that is away.
+    private var pause = GrowingPause()
+    private lazy var deadline = DeadlineTimer { [weak self] in self?.take(.timePassed) }
 
     /// Does nothing before ``apply(_:pushServer:)``.
     ///
@@ -96,7 +92,7 @@ final class NotificationService {
             case .full: logger.warning("too much is wrong for a notification of each")
             }
         }
-        setDeadline()
+        deadline.follow(board.deadline)
     }
 
     private func show(_ notice: Notice, _ attempt: UInt64) {
@@ -135,17 +131,6 @@ final class NotificationService {
         }
     }
 
-    private func setDeadline() {
-        guard deadline?.deadline != board.deadline else { return }
-        deadline?.cancel()
-        deadline = board.deadline.map { time in
-            Timers.shared.schedule(at: time) { [weak self] in
-                self?.deadline = nil
-                self?.take(.timePassed)
-            }
-        }
-    }
-
     // MARK: - The machine's agent
 
     private func follow() {
@@ -155,13 +140,12 @@ final class NotificationService {
             if case .success(let reply?) = result { return heard(reply) }
             take(.agentLost)
             hangUp = nil
-            retry = Timers.shared.schedule(after: pause) { [weak self] in self?.follow() }
-            pause = min(pause * 2, Self.longestPause)
+            retry = Timers.shared.schedule(after: pause.next()) { [weak self] in self?.follow() }
         }
     }
 
     private func heard(_ reply: ConnectionsAPI.Monitor.Reply) {
-        pause = Self.firstPause
+        pause.reset()
         let (now, uptime) = (Timestamp.now(), BootClock.now())
         let connections = reply.connections.map { WatchedConnection($0, reply.event, at: now, uptime) }
         guard reply.kind == .change else { return take(.snapshot(connections)) }

@@ -5,7 +5,6 @@ internal import DialtoneClient
 internal import DialtoneDistributor
 internal import DialtonePlatform
 internal import DialtoneVarlink
-internal import Glibc
 internal import Logging
 
 /// The connection to one push server: opened at the machine's agent, taken while there is something to say or to hear,
@@ -72,7 +71,7 @@ final class PushLink {
     private var isTelling = false
     private var hangUp: DialtoneClient.HangUp?
     private var quiet: Timers.Timer?
-    private var deadline: Timers.Timer?
+    private lazy var deadline = DeadlineTimer { [weak self] in self?.tell(.timePassed) }
     private var retry: Timers.Timer?
     /// Before the agent is asked again that refused something or is away.
     private var agentPause = GrowingPause()
@@ -97,7 +96,8 @@ final class PushLink {
         onTurn = nil
         onReport = nil
         onLoss = nil
-        for timer in [quiet, deadline, retry] { timer?.cancel() }
+        for timer in [quiet, retry] { timer?.cancel() }
+        deadline.follow(nil)
         hangUp?()
         if case .held(let socket) = place { socket.release() }
         place = .away
@@ -331,7 +331,7 @@ final class PushLink {
             onReport?(report)
         }
         if let why = turn.redial { turn.isRedialWanted ? redial(why) : failed(why) }
-        setDeadline()
+        deadline.follow(server.deadline)
     }
 
     /// A turn could not be saved. Whoever saved nothing acknowledges nothing, and the value must not take for had what
@@ -345,7 +345,7 @@ final class PushLink {
         reopen(after: GrowingPause.longest)
         inputs = []
         if let fresh = onLoss?() { server = fresh }
-        setDeadline()
+        deadline.follow(server.deadline)
     }
 
     /// The value wants another socket, for a reason of its own.
@@ -398,45 +398,11 @@ final class PushLink {
             consider()
         }
     }
-
-    private func setDeadline() {
-        guard deadline?.deadline != server.deadline else { return }
-        deadline?.cancel()
-        deadline = server.deadline.map { time in
-            Timers.shared.schedule(at: time) { [weak self] in
-                self?.deadline = nil
-                self?.tell(.timePassed)
-            }
-        }
-    }
 }
 
 extension Moment {
     /// Now, by both clocks.
     static func now() -> Moment {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Moment(
-            uptime: BootClock.now(),
-            wall: WallTime(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000))
+        Moment(uptime: BootClock.now(), wall: WallTime(milliseconds: Timestamp.now().milliseconds))
     }
-}
-
-/// A pause that is twice as long each time, until what it is for goes well.
-struct GrowingPause {
-    /// The first one.
-    static let first = Duration.seconds(1)
-    /// The longest one.
-    static let longest = Duration.seconds(300)
-
-    private var length = GrowingPause.first
-
-    /// How long to wait now.
-    mutating func next() -> Duration {
-        defer { length = min(length * 2, Self.longest) }
-        return length
-    }
-
-    /// It went well.
-    mutating func reset() { length = Self.first }
 }

@@ -43,7 +43,7 @@ final class PushService {
     private var path: DialtoneClient.HangUp?
     private var pathRetry: Timers.Timer?
     private var conditions = PushConditions()
-    private var deadline: Timers.Timer?
+    private lazy var deadline = DeadlineTimer { [weak self] in self?.take(.timePassed) }
     private var nextCall: UInt64 = 1
     private var registrationCalls: [UInt64: @AgentQueue (RegistrationAnswer) -> Void] = [:]
     private var commandCalls: [UInt64: @AgentQueue (CommandResult) -> Void] = [:]
@@ -149,7 +149,7 @@ final class PushService {
             }
             apps?.follow(distributor.awaitedApps)
         }
-        setDeadline()
+        deadline.follow(distributor.deadline)
         return isSaved
     }
 
@@ -171,17 +171,6 @@ final class PushService {
             case .inhibitSleep(let isOn): inhibitor.set(isOn)
             case .done(let call, let result): commandCalls.removeValue(forKey: call)?(result)
             case .report(let report): note(report)
-            }
-        }
-    }
-
-    private func setDeadline() {
-        guard deadline?.deadline != distributor.deadline else { return }
-        deadline?.cancel()
-        deadline = distributor.deadline.map { time in
-            Timers.shared.schedule(at: time) { [weak self] in
-                self?.deadline = nil
-                self?.take(.timePassed)
             }
         }
     }
