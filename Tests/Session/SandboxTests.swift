@@ -68,8 +68,10 @@ import Testing
             "/usr/bin/unshare", "--mount", "/bin/sh", "-ec",
             """
             mkdir \(root); mount -t tmpfs tmpfs \(root); cd \(root)
-            for each in usr etc tmp proc dev; do mkdir $each; mount --rbind /$each $each; done
-            for each in bin lib lib64 sbin; do ln -s usr/$each $each; done
+            for each in /*; do
+                if [ -L $each ]; then cp -P $each .
+                elif [ -d $each ]; then mkdir .$each; mount --rbind $each .$each; fi
+            done
             cp \(desk.bus.file("flatpak-info")) .flatpak-info
             exec chroot . "$@"
             """, "sh",
