@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtonePlatform
-internal import Glibc
 
 /// Where the app's registrations are kept: a file of the app's name that only its user can read, since it has the keys.
 struct RegistrationFile: Hashable, Sendable {
@@ -24,19 +23,8 @@ struct RegistrationFile: Hashable, Sendable {
     /// Puts `bytes` in its place: after a crash, the file has them or what was there before.
     func write(_ bytes: [UInt8]) throws(SystemError) {
         try StatePath.make(directory)
-        let scratch = "\(path).new"
-        // One that is left over from a crash may have other permissions.
-        unlink(scratch)
-        let number = try retryingInterrupts("making \(scratch)") {
-            open(scratch, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        }
-        let file = OwnedDescriptor(number)
-        let count = try retryingInterrupts("writing \(scratch)") { Glibc.write(number, bytes, bytes.count) }
-        guard count == bytes.count else { throw SystemError("writing \(scratch)", code: ENOSPC) }
         // The distributor is about to keep the other half: keys that are lost with the power would make its pushes
         // unreadable.
-        try retryingInterrupts("writing \(scratch)") { fsync(number) }
-        file.close()
-        try retryingInterrupts("renaming \(scratch)") { rename(scratch, path) }
+        try FileContent.replace(path, with: bytes)
     }
 }

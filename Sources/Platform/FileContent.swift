@@ -2,7 +2,7 @@
 
 internal import Glibc
 
-/// What a file says, all of it.
+/// What a file says, all of it: read, or replaced.
 package enum FileContent {
     /// So much of a file of the kernel's is read: a machine with containers has a thousand mounts, in hundreds of
     /// kilobytes.
@@ -34,6 +34,29 @@ package enum FileContent {
             if content.isEmpty { content = piece } else { content += piece }
         }
         return content
+    }
+
+    /// Puts `bytes` in the place of a file, which its user alone can read then. After a crash the file has them, or what
+    /// was there before. `PATH.new` is used for that.
+    package static func replace(_ path: String, with bytes: [UInt8]) throws(SystemError) {
+        let scratch = "\(path).new"
+        // One that is left over from a crash may have other permissions.
+        unlink(scratch)
+        let number = try retryingInterrupts("making \(scratch)") {
+            open(scratch, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        }
+        do throws(SystemError) {
+            let file = OwnedDescriptor(number)
+            let count = try retryingInterrupts("writing \(scratch)") { Glibc.write(number, bytes, bytes.count) }
+            guard count == bytes.count else { throw SystemError("writing \(scratch)", code: ENOSPC) }
+            // Before it takes the other's place: else the loss of power might leave neither.
+            try retryingInterrupts("writing \(scratch)") { fsync(number) }
+            file.close()
+            try retryingInterrupts("renaming \(scratch)") { rename(scratch, path) }
+        } catch {
+            unlink(scratch)
+            throw error
+        }
     }
 
     /// What the file of a path says, as text; `nil` where it cannot be opened.

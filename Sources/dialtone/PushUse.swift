@@ -61,10 +61,10 @@ struct PushUse: AsyncParsableCommand {
         let secret = "\(directory)/push-password"
         let earlierSecret = FileContent.text(of: secret)
         if server.hasPrefix("xmpp:") || token {
-            try replace(secret, with: try readSecret())
+            try FileContent.replace(secret, with: Array(try readSecret().utf8))
             lines.append("password_file = \"\(secret)\"")
         }
-        try replace(file, with: lines.joined(separator: "\n") + "\n")
+        try FileContent.replace(file, with: Array((lines.joined(separator: "\n") + "\n").utf8))
         let agent = try Push.agent()
         do throws(DialtoneError) {
             _ = try await agent.call(PushAPI.Reload.self, VarlinkEmpty())
@@ -79,30 +79,13 @@ struct PushUse: AsyncParsableCommand {
 
     /// Has a file say again what it said, or be none again.
     private func restore(_ path: String, to text: String?) throws(SystemError) {
-        if let text { try replace(path, with: text) } else { unlink(path) }
+        if let text { try FileContent.replace(path, with: Array(text.utf8)) } else { unlink(path) }
     }
 
     private func makeDirectory(_ path: String) throws(SystemError) {
         // Not those above it: a home without ~/.config has nobody's configuration yet, but a home it is.
         if let slash = path.lastIndex(of: "/") { mkdir(String(path[..<slash]), 0o700) }
         if mkdir(path, 0o700) != 0, errno != EEXIST { throw .last("making \(path)") }
-    }
-
-    /// Writes a file that only its user can read, as a whole or not at all.
-    private func replace(_ path: String, with text: String) throws(SystemError) {
-        let new = "\(path).new"
-        unlink(new)
-        let number = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard number >= 0 else { throw .last("making \(new)") }
-        let descriptor = OwnedDescriptor(number)
-        let bytes = Array(text.utf8)
-        guard write(descriptor.number, bytes, bytes.count) == bytes.count, fsync(descriptor.number) == 0,
-            rename(new, path) == 0
-        else {
-            let error = SystemError.last("writing \(path)")
-            unlink(new)
-            throw error
-        }
     }
 
     /// A line of the standard input, which a terminal does not show.
