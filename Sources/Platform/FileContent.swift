@@ -36,8 +36,8 @@ package enum FileContent {
         return content
     }
 
-    /// Puts `bytes` in the place of a file, which its user alone can read then. After a crash the file has them, or what
-    /// was there before. `PATH.new` is used for that.
+    /// Puts `bytes` in the place of a file, which its user alone can read then. After a crash the file has them, or
+    /// what was there before. `PATH.new` is used for that.
     package static func replace(_ path: String, with bytes: [UInt8]) throws(SystemError) {
         let scratch = "\(path).new"
         // One that is left over from a crash may have other permissions.
