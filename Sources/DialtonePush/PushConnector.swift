@@ -53,6 +53,8 @@ final class PushConnector {
     /// What the app was told of in this process: a distributor that says the same again brings no news.
     private var told: [PushType: PushCredentials] = [:]
     private var unanswered = 0
+    /// Whether the app was told that the distributor takes its calls for pushes like any others.
+    private var isToldDemoted = false
 
     nonisolated init(_ settings: Settings) { self.settings = settings }
 
@@ -190,6 +192,7 @@ final class PushConnector {
         guard let registration = arguments["token"]?.text.flatMap(registrations.named),
             let message = arguments["message"]?.bytes
         else { return call.reply([.dictionary([:])]) }
+        noteDemotion(registration, arguments)
         let identifier = arguments["id"]?.text
         let acknowledgement = BusValue.dictionary(identifier.map { ["id": .string($0)] } ?? [:])
         guard unanswered < Self.mostUnanswered else {
@@ -209,6 +212,14 @@ final class PushConnector {
         }
     }
 
+    /// Dialtone's distributor says with what it tells as what a registration counts, if that is not what was asked for.
+    private func noteDemotion(_ registration: Registration, _ arguments: [String: BusValue]) {
+        guard registration.type == .voIP else { return }
+        let isDemoted = arguments["org.dialtone.type"]?.text == PushType.standard.rawValue
+        if isDemoted, !isToldDemoted { fail(.demoted) }
+        isToldDemoted = isDemoted
+    }
+
     /// A place among the unanswered, until the last reference to it goes.
     private final class Place: Sendable {
         private let leave: @Sendable @AgentQueue () -> Void
@@ -224,6 +235,7 @@ final class PushConnector {
         guard var registration = arguments["token"]?.text.flatMap(registrations.named),
             let endpoint = arguments["endpoint"]?.text, Registration.isEndpoint(endpoint)
         else { return }
+        noteDemotion(registration, arguments)
         registration.endpoint = endpoint
         guard keep(registration.type, registration), let credentials = registration.credentials,
             told[registration.type] != credentials

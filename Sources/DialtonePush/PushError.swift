@@ -18,6 +18,9 @@ public enum PushError: Error, Hashable, Sendable, CustomStringConvertible {
     case distributorFailed(name: String, reason: String)
     /// The distributor refused the registration.
     case registrationFailed(PushType, RegistrationFailure)
+    /// The app completed pushes for calls too late, three times in a row: Dialtone's distributor delivers them like
+    /// any others from now on, so they may wait for power or for a network that costs nothing.
+    case demoted
     /// A push could not be decrypted. It was acknowledged: no second try would go better.
     case unreadable(PushType, reason: String)
     /// The keys and tokens could not be kept on disk, and without them no push could be read after a restart: nothing
@@ -67,6 +70,11 @@ public enum PushError: Error, Hashable, Sendable, CustomStringConvertible {
             "The distributor \(name) did not register the app: \(reason)."
         case .registrationFailed(let type, let failure):
             "The distributor did not register the app for \(type.rawValue) pushes: \(failure.explanation)."
+        case .demoted:
+            """
+            The distributor delivers pushes for calls like any others now, since the app completed several of them too \
+            late. Complete each within 30 s; a registration that the app gives up and makes anew begins afresh.
+            """
         case .unreadable(let type, let reason):
             "A \(type.rawValue) push could not be read: \(reason)."
         case .notKept(let error):

@@ -81,7 +81,7 @@ extension Distributor {
             .tell(
                 AppTelling(
                     attempt: number, app: request.app, version: request.version, token: request.token,
-                    content: content, timeout: timeout)))
+                    isDemoted: registration.isDemoted, content: content, timeout: timeout)))
         return number
     }
 

@@ -39,6 +39,8 @@ package struct AppTelling: Hashable, Sendable {
     package let version: ConnectorVersion
     /// The registration, by the app's name for it.
     package let token: String
+    /// Whether pushes for calls are delivered to it like any others since it answered too late.
+    package let isDemoted: Bool
     /// What it is told.
     package let content: Content
     /// How long the app has for its answer, its start included. The driver may leave the time to the distributor,
@@ -57,13 +59,14 @@ package struct AppTelling: Hashable, Sendable {
 
     /// A call with all its fields.
     package init(
-        attempt: UInt64, app: AppIdentity, version: ConnectorVersion, token: String, content: Content,
-        timeout: Duration
+        attempt: UInt64, app: AppIdentity, version: ConnectorVersion, token: String, isDemoted: Bool,
+        content: Content, timeout: Duration
     ) {
         self.attempt = attempt
         self.app = app
         self.version = version
         self.token = token
+        self.isDemoted = isDemoted
         self.content = content
         self.timeout = timeout
     }

@@ -135,6 +135,21 @@ struct ConnectorTests {
         expect(app.updates, is: 2)
     }
 
+    @Test func `calls that count as other pushes are told once`() async throws {
+        let bus = try await DistributorBus()
+        try bus.keepRegistration()
+        let app = App(bus.registry())
+        app.registry.desiredPushTypes = [.voIP]
+        try await eventually("it is registered") { app.tokens.count == 1 }
+        for (type, told) in [("voip", 0), ("standard", 1), ("standard", 1), ("voip", 1), ("standard", 2)] {
+            let arguments = "{'token': 'kept', 'endpoint': 'https://b.example/1', 'org.dialtone.type': '\(type)'}"
+            try await bus.distributor("Tell", "NewEndpoint", arguments)
+            // The delegate is called on a queue of its own.
+            try await eventually("\(told) told") { app.errors.count >= told }
+            #expect(app.errors == Array(repeating: .demoted, count: told), "\(type)")
+        }
+    }
+
     @Test func `an end is told, and an app that still wants pushes gets another token`() async throws {
         let bus = try await DistributorBus()
         try bus.keepRegistration()

@@ -193,6 +193,10 @@ struct MessageTests {
         #expect(world.only.isDemoted)
         #expect(world.only.kind == .standard)
         #expect(world.reports.contains(.demoted(.init(registration), misses: 3)))
+        // The next push says so to the app.
+        #expect(world.calls.isEmpty)
+        world.passToCall()
+        #expect(world.calls.map(\.isDemoted) == [true])
         world.take(.register(Harness.request(kind: .voip), call: 3))
         #expect(world.only.isDemoted, "registering again lifts nothing")
     }

@@ -29,6 +29,8 @@ private let app = "org.example.App"
         expect(try await desk.tell(app, .unregistered(isAsked: true)), is: .taken)
         expect(try await desk.tell(app, .unregistered(isAsked: true), .v1), is: .taken)
         expect(try await desk.tell(app, .unregistered(isAsked: false), .v1), is: .taken)
+        expect(try await desk.tell(app, .message([7], id: "n"), isDemoted: true), is: .taken)
+        expect(try await desk.tell(app, .newEndpoint("https://a/c"), isDemoted: true), is: .taken)
         #expect(
             desk.lines("app.log").dropFirst(2) == [
                 #"["Message", 2, {"id": "m", "message": [1, 0, 255], "token": "t"}]"#,
@@ -38,6 +40,8 @@ private let app = "org.example.App"
                 #"["Unregistered", 2, {"token": "t"}]"#,
                 #"["Unregistered", 1, ""]"#,
                 #"["Unregistered", 1, "t"]"#,
+                #"["Message", 2, {"id": "n", "message": [7], "org.dialtone.type": "standard", "token": "t"}]"#,
+                #"["NewEndpoint", 2, {"endpoint": "https://a/c", "org.dialtone.type": "standard", "token": "t"}]"#,
             ])
     }
 

@@ -139,7 +139,7 @@ final class Desk: Sendable {
     /// Calls an app's connector.
     func tell(
         _ name: String, _ content: AppTelling.Content, _ version: ConnectorVersion = .v2,
-        timeout: Duration = .seconds(30), sandbox: String? = nil
+        timeout: Duration = .seconds(30), sandbox: String? = nil, isDemoted: Bool = false
     ) async throws -> AppAnswer {
         let answer = Lock<AppAnswer?>(nil)
         let apps = apps
@@ -147,7 +147,7 @@ final class Desk: Sendable {
             apps.tell(
                 AppTelling(
                     attempt: 1, app: AppIdentity(name: name, sandbox: sandbox), version: version, token: "t",
-                    content: content, timeout: timeout)
+                    isDemoted: isDemoted, content: content, timeout: timeout)
             ) { given in answer.withLock { $0 = given } }
         }
         try await eventually("an answer of \(name)") { answer.withLock { $0 } != nil }

@@ -85,16 +85,21 @@ extension AppBus {
     /// The method of a call, and what it takes.
     private nonisolated static func call(_ telling: AppTelling) -> (method: String, arguments: [BusValue]) {
         let token = BusValue.string(telling.token)
+        func named(_ values: [String: BusValue]) -> [BusValue] {
+            var values = values
+            values["token"] = token
+            // So that the app's developer learns of it: the registration said "voip".
+            if telling.isDemoted { values[RegistrationArguments.kindKey] = .string(PushKind.standard.rawValue) }
+            return [.dictionary(values)]
+        }
         switch (telling.content, telling.version) {
         case (.message(let body, let id), .v2):
-            return (
-                "Message", [.dictionary(["token": token, "message": .bytes(body), "id": .string(id)])]
-            )
+            return ("Message", named(["message": .bytes(body), "id": .string(id)]))
         case (.message(let body, let id), .v1): return ("Message", [token, .bytes(body), .string(id)])
         case (.newEndpoint(let url), .v2):
-            return ("NewEndpoint", [.dictionary(["token": token, "endpoint": .string(url)])])
+            return ("NewEndpoint", named(["endpoint": .string(url)]))
         case (.newEndpoint(let url), .v1): return ("NewEndpoint", [token, .string(url)])
-        case (.unregistered, .v2): return ("Unregistered", [.dictionary(["token": token])])
+        case (.unregistered, .v2): return ("Unregistered", named([:]))
         // Where the app asked for it, version 1 leaves the token out.
         case (.unregistered(let isAsked), .v1): return ("Unregistered", [isAsked ? .string("") : token])
         }
