@@ -62,7 +62,10 @@ public struct ConnectionEvents: AsyncSequence, Sendable {
         ) async throws(DialtoneError) -> Element? {
             while true {
                 if isLost { try await pause.wait() }
-                var current = stream ?? client.stream(ConnectionsAPI.Monitor.self, parameters).makeAsyncIterator()
+                // Behind an earlier reply nothing may come for hours.
+                let timeout = parameters.after == nil ? DialtoneClient.defaultTimeout : nil
+                let monitor = client.stream(ConnectionsAPI.Monitor.self, parameters, timeout: timeout)
+                var current = stream ?? monitor.makeAsyncIterator()
                 var failure = DialtoneError.interrupted(method: ConnectionsAPI.Monitor.name, .hungUp)
                 do throws(DialtoneError) {
                     if let reply = try await current.next(isolation: isolation) {

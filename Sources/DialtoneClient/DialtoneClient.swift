@@ -67,8 +67,13 @@ public struct DialtoneClient: Sendable {
     }
 
     /// Calls `method` for a stream of replies. It connects when the first reply is asked for.
-    public func stream<M: VarlinkMethod>(_ method: M.Type, _ parameters: M.Parameters) -> DialtoneStream<M> {
-        DialtoneStream(paths: paths, parameters: parameters)
+    ///
+    /// - Parameter timeout: how long the first reply may take; `nil` for as long as it does. The agent sends the first
+    ///   reply of `History` at once, and of `MonitorPath` and `Monitor` where these begin with the present state.
+    public func stream<M: VarlinkMethod>(
+        _ method: M.Type, _ parameters: M.Parameters, timeout: Duration? = nil
+    ) -> DialtoneStream<M> {
+        DialtoneStream(paths: paths, parameters: parameters, timeout: timeout)
     }
 }
 
@@ -86,6 +91,11 @@ extension DialtoneClient {
     /// The connections that the caller may see.
     public func connections() async throws(DialtoneError) -> [ConnectionsAPI.Connection] {
         try await call(ConnectionsAPI.List.self, .init()).connections
+    }
+
+    /// What happened, the oldest first. The last reply is there to end the others, and has no time.
+    public func history(_ parameters: ConnectionsAPI.History.Parameters) -> DialtoneStream<ConnectionsAPI.History> {
+        stream(ConnectionsAPI.History.self, parameters, timeout: Self.defaultTimeout)
     }
 
     /// Supervises a connection from now on and returns its name.

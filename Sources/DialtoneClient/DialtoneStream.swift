@@ -16,22 +16,20 @@ public struct DialtoneStream<M: VarlinkMethod>: AsyncSequence, Sendable {
 
     let paths: [String]
     let parameters: M.Parameters
+    /// How long the first reply may take; `nil` for as long as it does.
+    let timeout: Duration?
 
     /// Begins an iteration. It connects at the first ``Iterator/next(isolation:)``.
     public func makeAsyncIterator() -> Iterator {
-        Iterator(paths: paths, parameters: parameters)
+        Iterator(stream: self)
     }
 
     /// One iteration.
     public struct Iterator: AsyncIteratorProtocol {
-        private let paths: [String]
-        private let parameters: M.Parameters
+        private let stream: DialtoneStream
         private var handle: Handle?
 
-        fileprivate init(paths: [String], parameters: M.Parameters) {
-            self.paths = paths
-            self.parameters = parameters
-        }
+        fileprivate init(stream: DialtoneStream) { self.stream = stream }
 
         /// The next reply, and `nil` after the last one.
         public mutating func next() async throws(DialtoneError) -> M.Reply? {
@@ -44,16 +42,18 @@ public struct DialtoneStream<M: VarlinkMethod>: AsyncSequence, Sendable {
         ) async throws(DialtoneError) -> M.Reply? {
             let handle =
                 if let handle { handle } else {
-                    Handle(await OpenStream<M>(paths: paths, parameters: parameters))
+                    Handle(
+                        await OpenStream<M>(
+                            paths: stream.paths, parameters: stream.parameters, timeout: stream.timeout))
                 }
             self.handle = handle
-            let stream = handle.stream
+            let open = handle.stream
             let result = await withTaskCancellationHandler {
                 await withCheckedContinuation { continuation in
-                    AgentQueue.async { stream.next { continuation.resume(returning: $0) } }
+                    AgentQueue.async { open.next { continuation.resume(returning: $0) } }
                 }
             } onCancel: {
-                AgentQueue.async { stream.cancel() }
+                AgentQueue.async { open.cancel() }
             }
             return try result.get()
         }

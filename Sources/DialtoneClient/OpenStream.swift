@@ -10,14 +10,18 @@ final class OpenStream<M: VarlinkMethod> {
 
     private let connector: Connector
     private let parameters: M.Parameters
+    /// How long the first reply may take; `nil` for as long as it does.
+    private let timeout: Duration?
+    private var timer: Timers.Timer?
     private var connection: VarlinkConnection?
     private var replies: VarlinkReplies<M>?
     private var completion: Completion?
     private var outcome: Result<M.Reply?, DialtoneError>?
 
-    init(paths: [String], parameters: M.Parameters) {
+    init(paths: [String], parameters: M.Parameters, timeout: Duration? = nil) {
         connector = Connector(paths: paths)
         self.parameters = parameters
+        self.timeout = timeout
     }
 
     /// Calls `completion` once with the next reply, with `nil` after the last one, or with what ended the stream. The
@@ -28,6 +32,9 @@ final class OpenStream<M: VarlinkMethod> {
         precondition(self.completion == nil, "one reply at a time is asked for")
         self.completion = completion
         if let replies { return take(from: replies) }
+        timer = timeout.map { timeout in
+            Timers.shared.schedule(after: timeout) { [self] in end(.failure(.timedOut(method: M.name, timeout))) }
+        }
         connector.connect { [self] result in
             switch result {
             case .failure(let error): end(.failure(error))
@@ -49,6 +56,7 @@ final class OpenStream<M: VarlinkMethod> {
         replies.next { [self] result in
             switch result {
             case .success(let reply?):
+                timer?.cancel()
                 let waiting = completion
                 completion = nil
                 waiting?(.success(reply))
@@ -61,6 +69,7 @@ final class OpenStream<M: VarlinkMethod> {
     private func end(_ outcome: Result<M.Reply?, DialtoneError>) {
         guard self.outcome == nil else { return }
         self.outcome = outcome
+        timer?.cancel()
         connector.cancel()
         connection?.close()
         let waiting = completion

@@ -29,7 +29,9 @@ struct History: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Only what happened then or earlier.", valueName: "time"), transform: Since.init)
     var until: Since?
 
-    @Option(name: [.customShort("n"), .long], help: "Only so many lines, the last ones, and no sums.")
+    @Option(
+        name: [.customShort("n", allowingJoined: true), .long],
+        help: "Only so many lines, the last ones, and no sums.")
     var lines: Int?
 
     @Flag(name: .shortAndLong, help: "The newest first.")
@@ -79,7 +81,7 @@ struct History: AsyncParsableCommand {
         // What may not be written yet: of names, whether anybody has them is known in the end only.
         var withheld: [HistoryStory.Entry] = []
         let isWithheld = !names.isEmpty || reverse || lines != nil
-        for try await reply in DialtoneClient().stream(ConnectionsAPI.History.self, parameters) {
+        for try await reply in DialtoneClient().history(parameters) {
             // The last reply is there to end the others.
             guard let time = reply.time else { continue }
             if let event = reply.event {

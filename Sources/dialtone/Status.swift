@@ -78,7 +78,7 @@ struct Status: AsyncParsableCommand {
     private static func lastEvents(of connection: ConnectionsAPI.Connection) async throws -> [ConnectionsAPI.Event] {
         let parameters = ConnectionsAPI.History.Parameters(names: [connection.name], owner: connection.owner)
         var events: [ConnectionsAPI.Event] = []
-        for try await entry in DialtoneClient().stream(ConnectionsAPI.History.self, parameters) {
+        for try await entry in DialtoneClient().history(parameters) {
             guard let event = entry.event, event.connection.owner == connection.owner else { continue }
             events.append(event)
             if events.count > Self.events { events.removeFirst() }

@@ -83,8 +83,7 @@ struct TimelineCommand: AsyncParsableCommand {
         let parameters = ConnectionsAPI.History.Parameters(
             names: nil, owner: owner.number, since: nil)
         var entries: [ConnectionsAPI.History.Reply] = []
-        for try await reply in DialtoneClient().stream(ConnectionsAPI.History.self, parameters)
-        where reply.time != nil { entries.append(reply) }
+        for try await reply in DialtoneClient().history(parameters) where reply.time != nil { entries.append(reply) }
         try await KnownNames.require(names, beside: Set(entries.compactMap { $0.event?.connection.name }))
         let (since, until) = times
         let timeline = Timeline(

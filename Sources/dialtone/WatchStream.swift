@@ -66,7 +66,11 @@ final class WatchStream: Sendable {
         let tellsOfAgent = target != nil
         while true {
             do throws(DialtoneError) {
-                for try await reply in DialtoneClient().stream(NetworkAPI.MonitorPath.self, .init(target: target)) {
+                // The path to a host comes when its name is resolved.
+                let timeout = target == nil ? DialtoneClient.defaultTimeout : nil
+                let replies = DialtoneClient().stream(
+                    NetworkAPI.MonitorPath.self, .init(target: target), timeout: timeout)
+                for try await reply in replies {
                     if tellsOfAgent, !isThere { write(agentIsThere: true) }
                     defer { (isKnown, isThere, pause) = (true, true, RetryPause()) }
                     if goesOn, !isKnown { continue }
@@ -138,7 +142,7 @@ final class WatchStream: Sendable {
         // Of all connections: that any was heard of shows that the agent was there. The story picks those it tells of.
         let parameters = ConnectionsAPI.History.Parameters(owner: owner)
         var newest = 0
-        for try await reply in DialtoneClient().stream(ConnectionsAPI.History.self, parameters) {
+        for try await reply in DialtoneClient().history(parameters) {
             newest = max(newest, reply.event?.sequence ?? 0)
             // The network's changes come by a stream of their own.
             if reply.event != nil || reply.agent != nil { tell(reply) }

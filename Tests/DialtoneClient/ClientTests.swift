@@ -108,6 +108,24 @@ import Testing
         }
     }
 
+    @Test func `a stream whose first reply does not come in time is given up, and one that has begun is not`()
+        async throws
+    {
+        let daemon = try await FakeDaemon()
+        let client = DialtoneClient(path: daemon.path)
+        // As long as a daemon on a busy machine may take.
+        let limit = Duration.seconds(10)
+        var begun = client.stream(ConnectionsAPI.Monitor.self, .init(), timeout: limit).makeAsyncIterator()
+        expect(try await begun.next()?.kind, is: .snapshot)
+        // Nothing comes behind what is the last. This one begins later, so the time of the other is over as well then.
+        var silent = client.stream(ConnectionsAPI.Monitor.self, .init(after: 0), timeout: limit).makeAsyncIterator()
+        await #expect(throws: DialtoneError.timedOut(method: ConnectionsAPI.Monitor.name, limit)) {
+            try await silent.next()
+        }
+        await onQueue { daemon.sequence += 1 }
+        expect(try await begun.next()?.kind, is: .change)
+    }
+
     @Test func `cancelling the task hangs up`() async throws {
         let daemon = try await FakeDaemon()
         let call = Task { try await DialtoneClient(path: daemon.path).path() }
