@@ -89,7 +89,14 @@ package struct NetworkSnapshot: Hashable, Sendable {
     /// and nobody can answer.
     package func hasUsable(_ address: IPAddress) -> Bool {
         interfaces.values.contains { interface in
-            interface.isOperational && interface.addresses.contains { $0.address == address && $0.isUsable }
+            guard interface.isOperational else { return false }
+            return interface.addresses.contains { own in
+                guard own.isUsable else { return false }
+                if own.address == address { return true }
+                // The kernel takes all of the prefix for the machine's own (fib_frontend.c, fib_add_ifaddr).
+                return interface.kind == .loopback && address.family == .v4
+                    && IPPrefix(own.address, length: own.prefixLength).contains(address)
+            }
         }
     }
 }

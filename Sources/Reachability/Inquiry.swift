@@ -128,9 +128,10 @@ final class Inquiry {
                 let changed = change.concernsEverybody ? [] : change.links
                 if snapshot.index(of: name, known: index, among: changed) != index { return true }
             }
-            guard let source = target.source, change.concernsEverybody || change.addresses.contains(source) else {
-                return false
-            }
+            // One of the loopback's prefix comes and goes with another address.
+            guard let source = target.source,
+                change.concernsEverybody || change.addresses.contains(source) || source.isLoopback
+            else { return false }
             return snapshot.hasUsable(source) != hasSource
         }
     }

@@ -86,6 +86,25 @@ struct NetworkSnapshotTests {
         #expect(snapshot.hasUsable(Sample.own6))
     }
 
+    @Test func `all of the loopback's IPv4 prefix is the machine's own, and of its IPv6 prefix one address`() {
+        for isUp in [true, false] {
+            let loopback = Interface(
+                index: 1, name: "lo", kind: .loopback, isUp: isUp, hasCarrier: isUp,
+                addresses: [
+                    InterfaceAddress(IPAddress("127.0.0.1")!, prefixLength: 8),
+                    InterfaceAddress(IPAddress("2001:db8::1")!, prefixLength: 64),
+                ])
+            let snapshot = NetworkSnapshot(generation: 1, interfaces: [1: loopback])
+            for (address, isOwn) in [
+                ("127.0.0.1", true), ("127.0.0.2", true), ("127.255.0.1", true), ("128.0.0.1", false),
+                ("2001:db8::1", true), ("2001:db8::2", false), ("::1", false),
+            ] {
+                #expect(snapshot.hasUsable(IPAddress(address)!) == (isUp && isOwn), "\(address)")
+            }
+        }
+        #expect(Sample.network.hasUsable(Sample.own4) && !Sample.network.hasUsable(Sample.gateway4))
+    }
+
     /// Linux keeps them, and packets from them leave by another link: a flow bound to one of them is dead.
     @Test(arguments: [\Interface.isUp, \Interface.hasCarrier])
     func `the addresses of a link that goes down are lost unless another has them`(
