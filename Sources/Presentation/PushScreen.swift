@@ -30,7 +30,7 @@ package enum PushScreen {
                 + "\(counters.failedTries) tries failed")
         var lines = table.lines(style)
         if let reason = server.reason { lines += style.sentence(reason, .warning) }
-        if !status.isOnBus { lines += style.sentence("Apps cannot reach it: there is no session bus.", .warning) }
+        if let trouble = status.busTrouble { lines += style.sentence("Apps cannot reach it: \(trouble).", .warning) }
         if let trouble = status.storageTrouble { lines += style.sentence(trouble, .bad) }
         return lines
     }

@@ -11,7 +11,7 @@ import Testing
     private static func status(_ server: PushAPI.Server?) -> PushAPI.Status.Reply {
         .init(
             server: server, registrations: 4, waiting: 6, lastMessageAt: server == nil ? nil : Sample.noon,
-            isOnBus: server != nil, storageTrouble: server == nil ? "the disk is full" : nil,
+            isOnBus: server != nil, busTrouble: nil, storageTrouble: server == nil ? "the disk is full" : nil,
             counters: .init(arrived: 20, taken: 12, givenUp: 2, failedTries: 9))
     }
 

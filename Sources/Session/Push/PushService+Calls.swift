@@ -54,7 +54,16 @@ extension PushService {
         return PushAPI.Status.Reply(
             server: server, registrations: overview.count, waiting: overview.reduce(0) { $0 + $1.waiting },
             lastMessageAt: overview.compactMap(\.registration.lastMessage).max().map { Timestamp($0) },
-            isOnBus: nameState == .owned, storageTrouble: storageTrouble, counters: counters)
+            isOnBus: nameState == .owned, busTrouble: busTrouble, storageTrouble: storageTrouble, counters: counters)
+    }
+
+    private var busTrouble: String? {
+        switch nameState {
+        case .owned: nil
+        case .waiting: "another program has the name \(AppBus.name) on the session bus"
+        case .refused(let failure): "the session bus refuses the name \(AppBus.name): \(failure)"
+        case nil: "there is no session bus"
+        }
     }
 
     /// The registration that somebody means by a number or the name of an app.
