@@ -329,7 +329,7 @@ let package = Package(
                 "Bus", "Configuration", "DialtoneAPI", "DialtoneClient", "Distributor", "Notifications", "Platform",
                 "PushAPI", "Session", "TestSupport", "Varlink", "dialtone", logging,
             ],
-            resources: [.copy("connector.py"), .copy("notification_daemon.py")]),
+            resources: [.copy("connector.py"), .copy("notification_daemon.py"), .copy("upower.py")]),
         tests("Processes", ["Processes", "CPlatform", "Platform", "Connection", "TestSupport"]),
         tests("Distributor", ["Distributor", "Models", "TestSupport"], settings: optimized),
         tests("Notifications", ["Notifications", "TestSupport"]),

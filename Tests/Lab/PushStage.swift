@@ -16,6 +16,8 @@ final class PushStage: Sendable {
     let home: DaemonHome
     let server: LabServer
     let bus: PrivateBus
+    /// Where the session agent looks for the system bus.
+    private let system: [String: String]
     private let processes: Lock<Processes>
 
     private struct Processes {
@@ -23,18 +25,24 @@ final class PushStage: Sendable {
     }
 
     private init(
-        _ lab: LabNetwork, _ home: DaemonHome, _ server: LabServer, _ bus: PrivateBus, _ processes: Processes
+        _ lab: LabNetwork, _ home: DaemonHome, _ server: LabServer, _ bus: PrivateBus, _ system: [String: String],
+        _ processes: Processes
     ) {
-        (self.lab, self.home, self.server, self.bus) = (lab, home, server, bus)
+        (self.lab, self.home, self.server, self.bus, self.system) = (lab, home, server, bus, system)
         self.processes = Lock(processes)
     }
 
     /// Runs `body` on a stage whose session agent is logged in.
     ///
-    /// - Parameter bus: whose program the session bus is; dbus-broker starts no app here.
+    /// - Parameters:
+    ///   - bus: whose program the session bus is; dbus-broker starts no app here.
+    ///   - system: the system bus; without it there is none.
+    ///   - stateSize: how large the file system is that the session agent keeps its state on, as mount(8) has it; by
+    ///     default it is that of the other files.
     static func set(
         _ apps: [(name: String, kind: AppKind)], at server: Server = .prosody, bus kind: PrivateBus.Kind = .daemon,
-        _ body: (PushStage) async throws -> Void
+        system: Bus? = nil,
+        stateSize: String? = nil, _ body: (PushStage) async throws -> Void
     ) async throws {
         let (files, home) = (TestFiles(), try DaemonHome())
         let (recipe, settings) = server.recipe(files)
@@ -45,9 +53,12 @@ final class PushStage: Sendable {
             chmod("\(home.directory)/session.toml", 0o600)
             for app in apps { try describe(app.name, app.kind, in: home, on: bus) }
             try await bus.start()
+            _ = try await system?.start(on: lab.host)
+            if let stateSize { try await mountState(of: stateSize, in: home, on: lab.host) }
+            let variables = system?.environment ?? ["DBUS_SYSTEM_BUS_ADDRESS": "unix:path=\(home.directory)/none"]
             let agent = try await home.start(on: lab.host)
-            let session = try await startSession(on: lab.host, home, bus)
-            let stage = PushStage(lab, home, server, bus, Processes(agent: agent, session: session))
+            let session = try await startSession(on: lab.host, home, bus, variables)
+            let stage = PushStage(lab, home, server, bus, variables, Processes(agent: agent, session: session))
             try await stage.isLoggedIn()
             try await body(stage)
         }
@@ -67,25 +78,39 @@ final class PushStage: Sendable {
     var sessionProcess: CInt { processes.withLock { $0.session.processID } }
 
     /// What the programs of the user have in their environment.
-    var environment: [String: String] { Self.environment(home, bus) }
+    var environment: [String: String] { Self.environment(home, bus, system) }
 
-    private static func environment(_ home: DaemonHome, _ bus: PrivateBus) -> [String: String] {
-        [
+    private static func environment(
+        _ home: DaemonHome, _ bus: PrivateBus, _ system: [String: String]
+    ) -> [String: String] {
+        let user = [
             "DBUS_SESSION_BUS_ADDRESS": bus.address, "DIALTONE_SOCKET": home.socket,
             "DIALTONE_SESSION_SOCKET": "\(home.directory)/session.sock", "XDG_RUNTIME_DIR": home.directory,
-            // There is no system bus on a machine of the Lab.
-            "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=\(home.directory)/none",
         ]
+        return user.merging(system) { user, _ in user }
+    }
+
+    private static func mountState(of size: String, in home: DaemonHome, on machine: Namespace) async throws {
+        let state = "\(home.directory)/push"
+        try await machine.command(["mkdir", "-p", state])
+        try await machine.command(["mount", "-t", "tmpfs", "-o", "size=\(size),mode=700", "tmpfs", state])
+    }
+
+    /// Fills the file system of the session agent's state to the last byte, or makes room again.
+    func fillState(_ isOn: Bool = true) async throws {
+        let file = "\(home.directory)/push/ballast"
+        let fill = "dd if=/dev/zero of=\(file) bs=1k 2>/dev/null; dd if=/dev/zero bs=1 count=4096 2>/dev/null >>\(file)"
+        _ = try await lab.host.outcome(["sh", "-c", isOn ? fill : "rm \(file)"])
     }
 
     private static func startSession(
-        on machine: Namespace, _ home: DaemonHome, _ bus: PrivateBus
+        on machine: Namespace, _ home: DaemonHome, _ bus: PrivateBus, _ system: [String: String]
     ) async throws -> LabProcess {
         let session = try await machine.spawn(
             [
                 LabAgent.program("dialtone-session"), "--config", "\(home.directory)/session.toml", "--socket",
                 "\(home.directory)/session.sock", "--state", "\(home.directory)/push", "--log-level", "debug",
-            ], environment: environment(home, bus).merging(DaemonHome.quietCrashes) { mine, _ in mine })
+            ], environment: environment(home, bus, system).merging(DaemonHome.quietCrashes) { mine, _ in mine })
         _ = try await session.line(containing: "apps can register")
         return session
     }
@@ -114,7 +139,7 @@ final class PushStage: Sendable {
     }
 
     private func startSession() async throws {
-        let session = try await Self.startSession(on: lab.host, home, bus)
+        let session = try await Self.startSession(on: lab.host, home, bus, system)
         processes.withLock { $0.session = session }
     }
 

@@ -84,6 +84,52 @@ struct PushStories {
         }
     }
 
+    @Test func `with a disk that is full a push stays with its sender, and comes when there is room`() async throws {
+        try await PushStage.set([(Self.app, .script)], stateSize: "1m") { stage in
+            let endpoint = try await stage.register(Self.app)
+            try await stage.fillState()
+            // Larger than what is left of the last page.
+            let large = String(repeating: "x", count: 4000)
+            let refused = try await stage.post([large, large], to: endpoint)
+            print("push: to a full disk the sender sees \(refused)")
+            #expect(!refused.contains("201"), "\(refused)")
+            let status = try await stage.dialtone("status")
+            #expect(status.output.contains("full"), "\(status)")
+            try await stage.fillState(false)
+            try await eventually("it is saved again", toldWhenInVain: { stage.log }) {
+                try await !stage.dialtone("status").output.contains("full")
+            }
+            expect(try await stage.post([large], to: endpoint), is: ["201"])
+            expect(try stage.messages(of: Self.app), is: [large])
+        }
+    }
+
+    @Test func `with a disk that is full at its start it ends so that it is started again`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        let bus = try PrivateBus(.daemon)
+        try await bus.start()
+        let state = "\(home.directory)/push"
+        try await machine.command(["mkdir", state])
+        try await machine.command(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", state])
+        try await machine.command(["sh", "-c", "dd if=/dev/zero of=\(state)/ballast bs=1k 2>&1 || true"])
+        let environment = [
+            "DBUS_SESSION_BUS_ADDRESS": bus.address, "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=\(home.directory)/none",
+            "DIALTONE_SOCKET": home.socket, "DIALTONE_SESSION_SOCKET": "\(home.directory)/session.sock",
+            "HOME": home.directory,
+        ]
+        let command = [LabAgent.program("dialtone-session"), "--state", state]
+        let session = try await machine.spawn(command, environment: environment)
+        _ = try await session.line(containing: "what was kept cannot be read just now")
+        expect(try await session.exit(), is: .status(EX_TEMPFAIL))
+        #expect(session.text(of: .error).contains("full"), "\(session.text(of: .error))")
+        try await machine.command(["mount", "-o", "remount,size=1m", state])
+        let next = try await machine.spawn(command, environment: environment)
+        _ = try await next.line(containing: "apps can register")
+        let status = try await machine.outcome(
+            [LabAgent.program("dialtone"), "push"], environment: environment)
+        #expect(status.exit == .status(0) && status.output.contains("No push server"), "\(status)")
+    }
+
     @Test(.enabled(if: PyPI.python != nil, lacksPyPI))
     func `a service that lost the session says that it delivered, and nothing after it is lost`() async throws {
         try await PushStage.set([(Self.app, .phone)]) { stage in

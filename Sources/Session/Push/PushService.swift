@@ -72,6 +72,8 @@ final class PushService {
         power = PowerWatch { [weak self] power in
             guard let self else { return }
             (conditions.isOnBattery, conditions.batteryLevel) = (power.isOnBattery, power.level)
+            let level = power.level.map { " at \($0) %" } ?? ""
+            self.logger.debug("the machine runs on \(power.isOnBattery ? "its battery" : "mains")\(level)")
             take(.conditions(conditions))
         }
         sleep = SleepWatch { [weak self] word in
