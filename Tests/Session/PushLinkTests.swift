@@ -51,7 +51,7 @@ import Testing
         try await eventually("it is dialled a third time") {
             // Each dial is made of events.
             bench.agent.tell()
-            return script.inputs.count { $0 == .connected } == 3
+            return script.inputs.count { $0 == .connected } >= 3
         }
         let waits = bench.log.lines.compactMap { $0.contains("dialled anew") ? $0.split(separator: "|").last : nil }
         #expect(waits.prefix(3) == ["1.0 seconds", "2.0 seconds", "4.0 seconds"])
