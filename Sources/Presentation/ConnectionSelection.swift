@@ -19,15 +19,20 @@ package struct ConnectionSelection: Sendable {
 
     private let onlyDown: Bool
     private let states: [ConnectionsAPI.State]
+    private let owner: Int?
     private let order: Order?
 
     /// - Parameters:
     ///   - onlyDown: whether those are left out that have a socket that works.
     ///   - states: the states that are shown; none for all.
+    ///   - owner: whose connections are shown; `nil` for everybody's.
     ///   - order: `nil` for as the agent lists them.
-    package init(onlyDown: Bool = false, states: [ConnectionsAPI.State] = [], order: Order? = nil) {
+    package init(
+        onlyDown: Bool = false, states: [ConnectionsAPI.State] = [], owner: Int? = nil, order: Order? = nil
+    ) {
         self.onlyDown = onlyDown
         self.states = states
+        self.owner = owner
         self.order = order
     }
 
@@ -35,6 +40,7 @@ package struct ConnectionSelection: Sendable {
     package func of(_ connections: [ConnectionsAPI.Connection]) -> [ConnectionsAPI.Connection] {
         let meant = connections.filter { connection in
             (!onlyDown || !connection.state.hasFlow) && (states.isEmpty || states.contains(connection.state))
+                && (owner == nil || connection.owner == owner)
         }
         guard let order else { return meant }
         return meant.sorted { one, other in

@@ -46,7 +46,8 @@ struct DialtoneCommand: AsyncParsableCommand {
                 try command.run()
             }
         } catch let error as DialtoneError {
-            Output.fail(error.description + (await KnownNames.hint(for: error)))
+            let words = SessionAgent.words(for: error) ?? error.description
+            Output.fail(words + (await KnownNames.hint(for: error)))
             Glibc.exit(error.exitStatus)
         } catch let error as SystemError {
             Output.fail("\(error)")
@@ -59,6 +60,11 @@ struct DialtoneCommand: AsyncParsableCommand {
     /// Ends the program as the parser would, but with the words and the prefix that all errors have here.
     private static func exit(saying error: any Error) -> Never {
         let text = fullMessage(for: error)
+        // The parser would write the help where it cannot be written, and say nothing.
+        if exitCode(for: error) == .success {
+            Output.write(text.isEmpty ? [] : [text])
+            Glibc.exit(EXIT_SUCCESS)
+        }
         guard exitCode(for: error) == .validationFailure, text.hasPrefix(UsageText.prefix) else {
             exit(withError: error)
         }

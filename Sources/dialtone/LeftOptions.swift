@@ -4,6 +4,7 @@ internal import ArgumentParser
 internal import DialtoneAPI
 internal import DialtonePlatform
 internal import DialtoneVarlink
+internal import Glibc
 
 /// What the agent says for a client that sleeps.
 struct LeftOptions: ParsableArguments {
@@ -39,7 +40,8 @@ struct LeftOptions: ParsableArguments {
     ) throws -> Value? {
         guard let file else { return nil }
         guard let bytes = FileContent.bytes(of: file) else {
-            throw ValidationError("\(option): \(file) cannot be read")
+            Output.fail("\(SystemError.last("\(option): reading \(file)"))")
+            throw ExitCode(EX_NOINPUT)
         }
         // What the decoder says may hold a piece of the file, and that a password.
         guard let value = decode(bytes) else { throw ValidationError("\(option): \(file) is not an array of \(what)") }

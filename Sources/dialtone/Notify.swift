@@ -28,11 +28,12 @@ struct Notify: AsyncParsableCommand {
 
     func run() async throws {
         guard test else {
-            let reply = try await Push.agent().call(NotificationsAPI.List.self, VarlinkEmpty())
+            let reply = try await SessionAgent.client.call(NotificationsAPI.List.self, VarlinkEmpty())
             return json ? Output.write(json: reply) : Output.write(NotifyScreen.list(reply, Output.style))
         }
         // The bus may have to start the daemon, twice 25 s.
-        let reply = try await Push.agent().call(NotificationsAPI.Test.self, VarlinkEmpty(), timeout: .seconds(60))
+        let reply = try await SessionAgent.client.call(
+            NotificationsAPI.Test.self, VarlinkEmpty(), timeout: .seconds(60))
         if json { Output.write(json: reply) } else { Output.write(NotifyScreen.test(reply, Output.style)) }
         if reply.outcome != .shown { throw ExitCode(EXIT_FAILURE) }
     }

@@ -20,14 +20,6 @@ struct Push: AsyncParsableCommand {
             PushStatus.self, PushList.self, PushTest.self, PushRemove.self, PushUse.self, PushMetrics.self,
         ],
         defaultSubcommand: PushStatus.self)
-
-    /// The session agent.
-    static func agent() throws -> DialtoneClient {
-        guard let path = SessionSocket.path({ Output.environment[$0] }) else {
-            throw ValidationError("there is no $XDG_RUNTIME_DIR: name the socket in $\(SessionSocket.variable)")
-        }
-        return DialtoneClient(path: path)
-    }
 }
 
 struct PushStatus: AsyncParsableCommand {
@@ -41,7 +33,7 @@ struct PushStatus: AsyncParsableCommand {
     var color: ColorOption
 
     func run() async throws {
-        let status = try await Push.agent().call(PushAPI.Status.self, VarlinkEmpty())
+        let status = try await SessionAgent.client.call(PushAPI.Status.self, VarlinkEmpty())
         if json { return Output.write(json: status) }
         Output.write(PushScreen.status(status, now: .now(), Output.style))
     }
@@ -58,7 +50,7 @@ struct PushList: AsyncParsableCommand {
     var color: ColorOption
 
     func run() async throws {
-        let registrations = try await Push.agent().call(PushAPI.List.self, VarlinkEmpty()).registrations
+        let registrations = try await SessionAgent.client.call(PushAPI.List.self, VarlinkEmpty()).registrations
         if json {
             for registration in registrations { Output.write(json: registration) }
         } else {
@@ -79,7 +71,7 @@ struct PushTest: AsyncParsableCommand {
     var registration: String
 
     func run() async throws {
-        let reply = try await Push.agent().call(
+        let reply = try await SessionAgent.client.call(
             PushAPI.Test.self, .init(registration: registration), timeout: .seconds(90))
         Output.write(PushScreen.test(reply, Output.style))
         if reply.outcome != .taken { throw ExitCode(EXIT_FAILURE) }
@@ -94,7 +86,7 @@ struct PushRemove: AsyncParsableCommand {
     var registration: String
 
     func run() async throws {
-        _ = try await Push.agent().call(PushAPI.Remove.self, .init(registration: registration))
+        _ = try await SessionAgent.client.call(PushAPI.Remove.self, .init(registration: registration))
     }
 }
 
@@ -110,7 +102,7 @@ struct PushMetrics: AsyncParsableCommand {
     var prometheus = false
 
     func run() async throws {
-        let agent = try Push.agent()
+        let agent = SessionAgent.client
         let status = try await agent.call(PushAPI.Status.self, VarlinkEmpty())
         let registrations = try await agent.call(PushAPI.List.self, VarlinkEmpty()).registrations
         let text = PushMetricsText(status, registrations).text(prometheus ? .prometheus : .openMetrics)

@@ -65,15 +65,20 @@ struct PushUse: AsyncParsableCommand {
             lines.append("password_file = \"\(secret)\"")
         }
         try FileContent.replace(file, with: Array((lines.joined(separator: "\n") + "\n").utf8))
-        let agent = try Push.agent()
+        let agent = SessionAgent.client
         do throws(DialtoneError) {
             _ = try await agent.call(PushAPI.Reload.self, VarlinkEmpty())
         } catch {
-            if case .refused = error {
+            switch error {
+            case .refused:
                 try restore(secret, to: earlierSecret)
                 try restore(file, to: earlier)
+                throw error
+            case .notRunning:
+                // It reads the file when it is started.
+                Output.fail("\(file) is written. \(SessionAgent.words(for: error) ?? error.description)")
+            default: throw error
             }
-            throw error
         }
     }
 

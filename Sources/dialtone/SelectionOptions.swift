@@ -26,6 +26,10 @@ struct SelectionOptions: ParsableArguments {
         completion: .list(ConnectionsAPI.State.allCases.map(\.rawValue)), transform: ConnectionsAPI.State.init(word:))
     var state: [ConnectionsAPI.State] = []
 
+    @Option(
+        help: ArgumentHelp("Only connections of this user, by name or number: root sees all.", valueName: "user"))
+    var owner: UserArgument?
+
     @Option(help: "Sort by name, state (what is down first), since (the last change first) or remote.")
     var sort: ConnectionSelection.Order?
 
@@ -68,7 +72,7 @@ struct SelectionOptions: ParsableArguments {
 
     /// Those that are meant.
     var selection: ConnectionSelection {
-        ConnectionSelection(onlyDown: down, states: state, order: sort)
+        ConnectionSelection(onlyDown: down, states: state, owner: owner?.number, order: sort)
     }
 }
 

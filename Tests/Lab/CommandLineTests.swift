@@ -71,6 +71,11 @@ struct CommandLineTests {
         #expect(full.exit == .status(EX_IOERR) && full.error.contains("No space left on device"), "\(full)")
         let closed = try await machine.outcome(["sh", "-c", "exec \(dialtone) check 127.0.0.1 >&-"])
         #expect(closed.exit == .status(EX_IOERR) && closed.error.contains("Bad file descriptor"), "\(closed)")
+        let unread = try await machine.outcome([dialtone, "open", "tcp://h:1", "--opening", "/nonexistent"])
+        #expect(unread.exit == .status(EX_NOINPUT), "\(unread)")
+        #expect(unread.error.hasPrefix("dialtone: --opening: reading /nonexistent: No such file"), "\(unread)")
+        let unwritten = try await machine.outcome(["sh", "-c", "exec \(dialtone) open --help >/dev/full"])
+        #expect(unwritten.exit == .status(EX_IOERR) && unwritten.error.contains("No space left"), "\(unwritten)")
         let help = try await machine.outcome([dialtone, "help", "histroy"])
         #expect(help.exit == .status(EX_USAGE), "\(help)")
         #expect(help.error.contains("no command \"histroy\"; did you mean \"history\"?"), "\(help)")
@@ -126,6 +131,42 @@ struct CommandLineTests {
         #expect(outcome.output.isEmpty)
     }
 
+    @Test func `an agent that does not answer is told`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        let daemon = try await home.start(on: machine)
+        try await daemon.stop()
+        defer { daemon.signal(SIGCONT) }
+        // Each waits for half a minute.
+        async let list = home.dialtone("list", on: machine)
+        async let watch = home.dialtone("watch", on: machine)
+        async let history = home.dialtone("history", on: machine)
+        for outcome in [try await list, try await watch, try await history] {
+            #expect(outcome.exit == .status(EX_UNAVAILABLE), "\(outcome)")
+            #expect(outcome.error.contains("did not answer"), "\(outcome)")
+            #expect(outcome.error.contains("systemctl status dialtoned"), "\(outcome)")
+        }
+    }
+
+    @Test(arguments: [
+        ["push"], ["push", "list"], ["push", "test", "org.example.App"], ["push", "remove", "1"], ["push", "metrics"],
+        ["notify"], ["notify", "--test"],
+    ])
+    func `without a session agent it says where it looked and what to do`(arguments: [String]) async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        let standard = "/run/user/\(geteuid())/dialtone/session.sock"
+        for (environment, place) in [
+            (["XDG_RUNTIME_DIR": home.directory], "\(home.directory)/dialtone/session.sock"),
+            (["XDG_RUNTIME_DIR": ""], standard), (["DIALTONE_SESSION_SOCKET": home.socket], home.socket),
+        ] {
+            let outcome = try await machine.outcome(
+                [LabAgent.program("dialtone")] + arguments, environment: environment)
+            #expect(outcome.exit == .status(EX_UNAVAILABLE), "\(outcome)")
+            #expect(outcome.error.contains("The session agent is not running: nothing listens on \(place)."))
+            #expect(outcome.error.contains("systemctl --user start dialtone-session.socket"), "\(outcome)")
+            #expect(outcome.output.isEmpty)
+        }
+    }
+
     @Test func `a history that is followed goes on over an agent that was killed, and tells nothing twice`()
         async throws
     {
@@ -156,6 +197,9 @@ struct CommandLineTests {
         let here = try await home.dialtone("check", "127.0.0.1:80", on: machine)
         #expect(here.exit == .status(0), "\(here)")
         #expect(here.output == "Route available: 127.0.0.1:80 on this machine (nothing was sent).")
+        // The kernel has all of 127.0.0.0/8 for its own.
+        let other = try await home.dialtone("check", "127.0.0.1:80", "--source", "127.0.0.2", on: machine)
+        #expect(other.exit == .status(0) && other.output.hasPrefix("Route available: 127.0.0.1:80"), "\(other)")
         let far = try await home.dialtone("check", "192.0.2.1", on: machine)
         #expect(far.exit == .status(1), "\(far)")
         #expect(far.output == "Not reachable: no interface has a carrier.")

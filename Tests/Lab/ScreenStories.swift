@@ -35,7 +35,7 @@ struct ScreenStories {
         ["wait", "\(server):1883", "--probe"],
         ["wait", "\(server):7", "--probe", "--timeout", "3s"],
         ["history", "office", "door"],
-        ["history", "door", "-n", "1"],
+        ["history", "door", "-n1"],
         ["history", "--since", "soon"],
         ["timeline", "--since", "1000h", "--until", "999h"],
         ["timeline", "--since", "yesterday", "--until", "monday"],

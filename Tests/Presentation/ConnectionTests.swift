@@ -78,13 +78,14 @@ struct ConnectionTests {
             Sample.connection("b") { ($0.upSince, $0.remote) = (Sample.noon.advanced(by: -9), "tcp://z:1") },
             Sample.connection("a", .failed) { ($0.downSince, $0.remote) = (Sample.noon.advanced(by: -5), "tcp://y:1") },
             Sample.connection("c", .waiting) {
-                ($0.downSince, $0.remote) = (Sample.noon.advanced(by: -7), "tcp://x:1")
+                ($0.downSince, $0.remote, $0.owner) = (Sample.noon.advanced(by: -7), "tcp://x:1", 1007)
             },
         ]
         func names(_ selection: ConnectionSelection) -> [String] { selection.of(connections).map(\.name) }
         #expect(names(.init()) == ["b", "a", "c"])
         #expect(names(.init(onlyDown: true)) == ["a", "c"])
         #expect(names(.init(states: [.waiting, .ready])) == ["b", "c"])
+        #expect(names(.init(owner: 1007)) == ["c"])
         #expect(names(.init(order: .name)) == ["a", "b", "c"])
         #expect(names(.init(order: .remote)) == ["c", "a", "b"])
         #expect(names(.init(order: .since)) == ["a", "c", "b"])

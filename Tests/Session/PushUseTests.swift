@@ -47,6 +47,7 @@ import Testing
         }
         // Nobody is there to refuse it.
         let first = use("old")
+        #expect(first.status == 0 && first.error.contains("systemctl --user start dialtone-session"), "\(first)")
         let before = try #require(FileContent.text(of: file), "\(first)")
         #expect(FileContent.text(of: secret) == "old")
         let refuser = try await onQueue { try Refuser(at: socket) }
