@@ -207,6 +207,7 @@ extension Distributor {
         case .taken, .refused, .unanswered:
             work[old.number]?.startFailures = 0
             forgetWhatWasTold(app)
+            for number in ledger.apps[app]?.registrations ?? [] { work[number]?.startSucceeded() }
             registration.unknownSince = nil
             registration.unknownAnswers = 0
         case .notStarted(let why):
@@ -238,14 +239,13 @@ extension Distributor {
 
     mutating func appAppeared(_ name: String) {
         for (app, usage) in ledger.apps where app.name == name {
+            // It is this process that starts it. Whether that goes well, the call will tell: an app that takes its name
+            // and ends would be started again and again without a pause.
+            if attempts.values.contains(where: { $0.app == app }) { continue }
             forgetWhatWasTold(app)
             for number in usage.registrations.sorted() {
-                if var waiting = work[number] {
-                    if waiting.startFailures > 0 { waiting.retry = .zero }
-                    waiting.startFailures = 0
-                    waiting.tellRetry = .zero
-                    work[number] = waiting
-                }
+                work[number]?.startSucceeded()
+                work[number]?.tellRetry = .zero
                 guard var registration = ledger.registrations[number], registration.unknownSince != nil else {
                     continue
                 }

@@ -34,6 +34,12 @@ struct Work: Sendable {
         var until: Duration
     }
 
+    /// The app runs: what waited for its start may be tried at once.
+    mutating func startSucceeded() {
+        if startFailures > 0 { retry = .zero }
+        startFailures = 0
+    }
+
     /// Whether nothing is under way.
     var isEmpty: Bool {
         queue.isEmpty && delivering == nil && !isTelling && telling == nil && register == nil && calls.isEmpty

@@ -76,6 +76,15 @@ private let app = "org.example.App"
 
     /// dbus-broker has systemd start programs, and there is none here.
     @Test(.enabled(if: kinds.contains(.daemon), "no dbus-daemon, or no python3-gi"))
+    func `an app that takes long to start was not called, and did not fail`() async throws {
+        let desk = try await Desk(.daemon, services: [app: "/bin/sleep 60"])
+        expect(
+            try await desk.tell(app, .message([1], id: "m"), timeout: .milliseconds(300)),
+            is: .notStarted("it did not take its name in time"))
+    }
+
+    /// dbus-broker has systemd start programs, and there is none here.
+    @Test(.enabled(if: kinds.contains(.daemon), "no dbus-daemon, or no python3-gi"))
     func `an app that does not run is started for a message`() async throws {
         let desk = try await Desk(.daemon, services: [app: "/usr/bin/python3 \(Desk.script) LOG own=\(app) serve"])
         expect(try await desk.tell(app, .message([7], id: "m")), is: .taken)

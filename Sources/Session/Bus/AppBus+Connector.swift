@@ -25,6 +25,8 @@ extension AppBus {
         _ telling: AppTelling, mayStart: Bool, triesLeft: Int, _ completion: @escaping @AgentQueue (AppAnswer) -> Void
     ) {
         let name = telling.app.name
+        // Of its time none was the app's: nobody has called it.
+        let late = AppAnswer.notStarted("it did not take its name in time")
         bus?.owner(of: name) { [weak self] answer in
             switch answer {
             case .success(let owner?): self?.check(owner, telling, triesLeft, completion)
@@ -32,10 +34,12 @@ extension AppBus {
                 self?.bus?.start(name, limit: telling.timeout) { [weak self] answer in
                     switch answer {
                     case .success: self?.find(telling, mayStart: false, triesLeft: triesLeft, completion)
+                    case .failure(.timedOut): completion(late)
                     case .failure(let failure): self?.tell(failure, of: name, completion)
                     }
                 }
             case .success(nil): completion(.notStarted("it ended at its start"))
+            case .failure(.timedOut): completion(late)
             case .failure(let failure): self?.tell(failure, of: name, completion)
             }
         }

@@ -42,6 +42,7 @@ final class PushService {
     private var sleep: SleepWatch?
     private var path: DialtoneClient.HangUp?
     private var pathRetry: Timers.Timer?
+    private var pathPause = GrowingPause()
     private var conditions = PushConditions()
     private lazy var deadline = DeadlineTimer { [weak self] in self?.take(.timePassed) }
     private var nextCall: UInt64 = 1
@@ -94,6 +95,7 @@ final class PushService {
     /// Makes the configuration's word hold: at the start, and at each reload. A server that stays keeps its connection.
     func apply(_ settings: PushSettings?) {
         guard settings != self.settings || link == nil else { return }
+        let earlier = self.settings
         self.settings = settings
         link?.close()
         link = nil
@@ -104,6 +106,11 @@ final class PushService {
             memories[other] = nil
         }
         command(.use(name)) { _ in }
+        if earlier?.name == name, earlier?.service != settings.service {
+            take(.reported(name, .identityLost("the account has another push service")))
+        } else if memories[name] == nil, distributor.hasEndpoints(at: name) {
+            take(.reported(name, .identityLost("what was kept of the server is lost")))
+        }
         do throws(PushServiceError) {
             let link = PushLink(
                 to: try settings.makeServer(memory: memories[name]), tls: settings.tls, through: client,
@@ -183,7 +190,9 @@ final class PushService {
         case .givenUp: counters.givenUp += 1
         case .retried: counters.failedTries += 1
         case .storeFailed(let why): storageTrouble = why
-        case .storeWorks: storageTrouble = nil
+        case .storeWorks:
+            storageTrouble = nil
+            link?.storeWorks()
         case .server(_, let why): refusal = why
         default: break
         }
@@ -219,9 +228,10 @@ final class PushService {
                 conditions.isExpensive = reply.path.expensive
                 conditions.isConstrained = reply.path.constrained
                 take(.conditions(conditions))
+                pathPause.reset()
             } else {
                 // The agent is away. Its connection is dialled as soon as it is back; this may come a little later.
-                pathRetry = Timers.shared.schedule(after: .seconds(10)) { [weak self] in self?.followPath() }
+                pathRetry = Timers.shared.schedule(after: pathPause.next()) { [weak self] in self?.followPath() }
             }
         }
     }
