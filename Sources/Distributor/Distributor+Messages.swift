@@ -106,6 +106,12 @@ extension Distributor {
         if let app = ledger.registrations[message.registration]?.request.app {
             let usage = ledger.usage(of: app)
             if usage.messages <= limits.messagesOfApp / 2, usage.bytes <= limits.bytesOfApp / 2 { toldFull.remove(app) }
+            let registrations = ledger.apps[app]?.registrations ?? []
+            if givenUp != nil, registrations.allSatisfy({ work[$0]?.queue.isEmpty ?? true }),
+                toldNotStarted.remove(app) != nil
+            {
+                effects.append(.report(.nothingWaits(app)))
+            }
         }
     }
 

@@ -184,6 +184,8 @@ extension Distributor {
             end(registration, .user, now)
         case .use(let server):
             ledger.use(server)
+            // The account may have another password: what its server says of that is news.
+            sessions[server]?.refusal = nil
             for number in ledger.registrations.keys.sorted() {
                 guard let registration = ledger.registrations[number], registration.server != server else { continue }
                 move(registration, to: server, grace: limits.moveGrace, now)

@@ -10,7 +10,7 @@ extension Distributor {
         case .loggedIn: loggedIn(server, now)
         case .loginRefused(let why):
             sessions[server, default: Session()].isLoggedIn = false
-            if sessions[server]?.refusal == nil { effects.append(.report(.server(server, refusal: why))) }
+            if sessions[server]?.refusal != why.shortened { effects.append(.report(.server(server, refusal: why))) }
             sessions[server]?.refusal = why.shortened
             for number in registering(at: server) {
                 answerCalls(of: number, .failed(.actionRequired, "the push server refuses the account: \(why)"))

@@ -222,6 +222,11 @@ package struct Distributor: Sendable {
         if work[number]?.isEmpty == true { work[number] = nil }
     }
 
+    /// Whether any app has an endpoint at a server.
+    package func hasEndpoints(at server: ServerName) -> Bool {
+        ledger.registrations.values.contains { $0.server == server && $0.endpoint != nil }
+    }
+
     /// The servers to which a connection is wanted. Look again after a turn with changes.
     package var servers: Set<ServerName> {
         var servers = Set(ledger.registrations.values.map(\.server)).union(ledger.endings.values.map(\.server))

@@ -28,6 +28,8 @@ package enum DistributorReport: Hashable, Sendable {
     case full(Subject)
     /// An app cannot be started; told once until it can.
     case notStarted(Subject, why: String)
+    /// For an app that cannot be started nothing waits any more: its messages were given up.
+    case nothingWaits(AppIdentity)
     /// Nobody on the bus knows the app; told once until somebody does.
     case unknownApp(Subject)
     /// An app missed too many VoIP messages and is treated as `standard`.

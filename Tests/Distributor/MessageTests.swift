@@ -88,6 +88,48 @@ struct MessageTests {
         #expect(world.store.settled.last?.givenUp?.contains("time was over") == true, "\(world.store.settled)")
     }
 
+    @Test mutating func `of an app that cannot be started it is told when nothing waits for it any more`() {
+        let (first, second) = (world.registered(), world.registered(Harness.request("other")))
+        world.arrive("1", first, expires: .seconds(65))
+        world.answerAll(.notStarted("no program"))
+        world.arrive("2", second, expires: .seconds(130))
+        world.answerAll(.notStarted("no program"))
+        world.passToCall()
+        world.answerAll(.notStarted("no program"))
+        world.pass(.seconds(30))
+        #expect(!world.reports.contains(.nothingWaits(Harness.app)), "\(world.reports)")
+        world.pass(.seconds(60))
+        #expect(world.reports.contains(.nothingWaits(Harness.app)), "\(world.reports)")
+    }
+
+    @Test mutating func `an app that takes its name and ends is started later each time`() {
+        let registrations = [world.registered(), world.registered(Harness.request("other"))]
+        for registration in registrations { world.arrive("\(registration.number)", registration) }
+        world.answerAll(.notStarted("it ended at its start"))
+        world.passToCall()
+        var starts: [Duration] = []
+        while starts.count < 12 {
+            starts.append(world.uptime)
+            let calls = world.calls
+            // The start brings its name to the bus, and it goes at once.
+            world.take(.appAppeared(Harness.app.name))
+            #expect(world.calls.isEmpty, "\(world.calls)")
+            for call in calls { world.take(.answered(attempt: call.attempt, .notStarted("it ended at its start"))) }
+            if world.calls.isEmpty { world.passToCall() }
+        }
+        #expect(starts.last.map { $0 - starts[0] } ?? .zero > .seconds(600), "\(starts)")
+    }
+
+    @Test mutating func `an app that was started for one registration has at once what waits for the others`() {
+        let (first, second) = (world.registered(), world.registered(Harness.request("other")))
+        world.arrive("1", first)
+        world.answerAll(.notStarted("no program"))
+        world.arrive("2", second)
+        #expect(world.delivered == ["2"])
+        world.answerAll(.taken)
+        #expect(world.delivered == ["1"])
+    }
+
     @Test mutating func `an app that appears has at once what waited for its start`() {
         let registration = world.registered()
         world.arrive("1", registration)

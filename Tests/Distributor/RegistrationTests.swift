@@ -98,6 +98,16 @@ struct RegistrationTests {
         }
     }
 
+    @Test mutating func `another refusal of the login is told, and one after another password`() {
+        for (why, isNews) in [("wrong password", true), ("wrong password", false), ("no such user", true)] {
+            world.take(.reported(Harness.north, .loginRefused(why)))
+            #expect(world.reports == (isNews ? [.server(Harness.north, refusal: why)] : []), "\(why)")
+        }
+        world.take(.command(.use(Harness.north), call: 1))
+        world.take(.reported(Harness.north, .loginRefused("no such user")))
+        #expect(world.reports == [.server(Harness.north, refusal: "no such user")])
+    }
+
     @Test mutating func `without a server the user has something to do`() {
         world = Harness(server: nil)
         world.take(.register(Harness.request(), call: 1))

@@ -71,6 +71,7 @@ final class NotificationService {
             take(.appNotStarted(app: subject.app.name.printable, why: why.printable))
         case .taken(let subject, _, _, _), .retried(let subject, _, _, _), .ended(let subject, _):
             take(.appAnswered(app: subject.app.name.printable))
+        case .nothingWaits(let app): take(.appAnswered(app: app.name.printable))
         case .server(let server, let refusal):
             take(.pushLogin(server: server.text, refusal: refusal?.printable))
         case .registered, .endpoint, .registrationRefused, .identityLost, .trouble, .givenUp, .refused, .full,

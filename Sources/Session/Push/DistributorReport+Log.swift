@@ -10,7 +10,7 @@ extension DistributorReport {
     var level: Logger.Level {
         switch self {
         case .registered, .ended, .identityLost, .clockSet, .storeWorks: .notice
-        case .endpoint, .taken: .info
+        case .endpoint, .taken, .nothingWaits: .info
         case .server(_, let refusal): refusal == nil ? .notice : .warning
         case .registrationRefused, .trouble, .retried, .givenUp, .refused, .full, .notStarted, .unknownApp, .demoted:
             .warning
@@ -36,6 +36,7 @@ extension DistributorReport {
         case .refused(_, _, let why): "a message was refused: \(why)"
         case .full: "as many messages wait for an app as may"
         case .notStarted(_, let why): "an app cannot be started: \(why)"
+        case .nothingWaits: "nothing waits any more for an app that cannot be started"
         case .unknownApp: "nothing on the session bus has an app's name"
         case .demoted(_, let misses):
             "an app did not answer \(misses) calls in time: its pushes are standard from now on"
@@ -54,7 +55,7 @@ extension DistributorReport {
         case .taken(let subject, let message, _, _), .retried(let subject, let message, _, _),
             .givenUp(let subject, let message, _):
             subject.metadata.merging(["message": "\(message.printable)"]) { $1 }
-        case .registrationRefused(let app, _, _): ["app": "\(app.name)"]
+        case .registrationRefused(let app, _, _), .nothingWaits(let app): ["app": "\(app.name)"]
         case .server(let server, _), .identityLost(let server, _, _), .trouble(let server, _):
             ["server": "\(server.text)"]
         case .refused(let server, let message, _):
