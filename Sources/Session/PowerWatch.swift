@@ -11,7 +11,7 @@ final class PowerWatch {
     struct Power: Hashable {
         /// Whether it runs on its battery.
         var isOnBattery = false
-        /// How full the battery is, in percent; `nil` for none.
+        /// How full the battery is that it runs on, in percent.
         var level: Int?
     }
 
@@ -25,6 +25,10 @@ final class PowerWatch {
 
     private let handler: @AgentQueue (Power) -> Void
     private var bus: BusConnection?
+    /// Follows how full the battery is, while that counts: UPower tells it every minute or two.
+    private var level: BusConnection.Subscription?
+    /// Whether it is about to be known, at the beginning of that.
+    private var isAsking = false
     private var power = Power()
     private var isBattery = false
     private var percentage: Double?
@@ -43,22 +47,36 @@ final class PowerWatch {
         bus?.followOwner(of: Self.service) { [weak self] owner in
             if owner == nil { self?.forget() } else { self?.ask() }
         }
-        for (path, interface) in [(Self.root, Self.service), (Self.battery, Self.device)] {
-            bus?.subscribe(
-                "type='signal',sender='\(Self.service)',path='\(path)',interface='\(Self.properties)',"
-                    + "member='PropertiesChanged',arg0='\(interface)'"
-            ) { [weak self] message in
-                if message.string() != nil { self?.take(message) }
-            }
+        bus?.subscribe(Self.changes(of: Self.root, Self.service)) { [weak self] message in
+            if message.string() != nil { self?.take(message) }
         }
         ask()
     }
 
+    private static func changes(of path: String, _ interface: String) -> String {
+        "type='signal',sender='\(service)',path='\(path)',interface='\(properties)',"
+            + "member='PropertiesChanged',arg0='\(interface)'"
+    }
+
     private func ask() {
-        for (path, interface) in [(Self.root, Self.service), (Self.battery, Self.device)] {
-            bus?.call(Self.service, path, Self.properties, "GetAll", [interface]) { [weak self] answer in
-                if case .success(let message) = answer { self?.take(message) }
-            }
+        bus?.call(Self.service, Self.root, Self.properties, "GetAll", [Self.service]) { [weak self] answer in
+            if case .success(let message) = answer { self?.take(message) }
+        }
+    }
+
+    private func followLevel() {
+        guard power.isOnBattery else {
+            (level, isAsking, isBattery, percentage) = (nil, false, false, nil)
+            return
+        }
+        guard level == nil else { return }
+        level = bus?.follow(Self.changes(of: Self.battery, Self.device)) { [weak self] message in
+            if message.string() != nil { self?.take(message) }
+        }
+        isAsking = true
+        bus?.call(Self.service, Self.battery, Self.properties, "GetAll", [Self.device]) { [weak self] answer in
+            self?.isAsking = false
+            if case .success(let message) = answer { self?.take(message) } else { self?.tell() }
         }
     }
 
@@ -67,11 +85,12 @@ final class PowerWatch {
         if let value = values["OnBattery"]?.boolean { power.isOnBattery = value }
         if let value = values["Type"]?.uint32 { isBattery = value == Self.batteryKind }
         if case .double(let value)? = values["Percentage"], value.isFinite { percentage = value }
+        followLevel()
         tell()
     }
 
     private func forget() {
-        (power, isBattery, percentage) = (Power(), false, nil)
+        (power, level, isAsking, isBattery, percentage) = (Power(), nil, false, false, nil)
         tell()
     }
 
@@ -80,7 +99,7 @@ final class PowerWatch {
     private func tell() {
         // A level of a driver that is wrong may be anything.
         power.level = isBattery ? percentage.map { Int(min(max($0, 0), 100)) } : nil
-        guard power != told else { return }
+        guard !isAsking, power != told else { return }
         told = power
         handler(power)
     }
