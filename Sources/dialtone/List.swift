@@ -12,6 +12,9 @@ struct List: AsyncParsableCommand {
     @OptionGroup
     var selection: SelectionOptions
 
+    @OptionGroup
+    var owner: OwnerOption
+
     @Flag(help: "Write one JSON object a line, a connection each.")
     var json = false
 
@@ -22,7 +25,7 @@ struct List: AsyncParsableCommand {
 
     func run() async throws {
         let all = try await DialtoneClient().call(ConnectionsAPI.List.self, VarlinkEmpty()).connections
-        let shown = selection.selection.of(all)
+        let shown = selection.selection(owner).of(all)
         if json || selection.output == .json {
             for connection in shown { Output.write(json: connection) }
         } else if let format = selection.format {

@@ -26,10 +26,6 @@ struct SelectionOptions: ParsableArguments {
         completion: .list(ConnectionsAPI.State.allCases.map(\.rawValue)), transform: ConnectionsAPI.State.init(word:))
     var state: [ConnectionsAPI.State] = []
 
-    @Option(
-        help: ArgumentHelp("Only connections of this user, by name or number: root sees all.", valueName: "user"))
-    var owner: UserArgument?
-
     @Option(help: "Sort by name, state (what is down first), since (the last change first) or remote.")
     var sort: ConnectionSelection.Order?
 
@@ -70,9 +66,9 @@ struct SelectionOptions: ParsableArguments {
         }
     }
 
-    /// Those that are meant.
-    var selection: ConnectionSelection {
-        ConnectionSelection(onlyDown: down, states: state, owner: owner?.number, order: sort)
+    /// Those that are meant, of one user or of all.
+    func selection(_ owner: OwnerOption) -> ConnectionSelection {
+        ConnectionSelection(onlyDown: down, states: state, owner: owner.number, order: sort)
     }
 }
 

@@ -46,12 +46,11 @@ struct Status: AsyncParsableCommand {
         let agent = DialtoneClient()
         let path = try await agent.call(NetworkAPI.GetPath.self, .init()).path
         let all = try await agent.call(ConnectionsAPI.List.self, VarlinkEmpty()).connections
-        var shown = selection.selection.of(all)
+        var shown = selection.selection(owner).of(all)
         if let name {
             try await KnownNames.require([name])
             shown = shown.filter { $0.name == name }
         }
-        if let number = owner.number { shown = shown.filter { $0.owner == number } }
         if let name, shown.isEmpty {
             Output.fail("\"\(name)\" is not among the connections that --owner, --down and --state choose")
             throw ExitCode(EXIT_FAILURE)
