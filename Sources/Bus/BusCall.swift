@@ -5,16 +5,18 @@ package import DialtonePlatform
 
 /// A call of a method of ours. It is answered once, now or later; one that nobody holds any more without having
 /// answered it is answered with an error.
+///
+/// It keeps nothing of the message: what came with a call that waits takes no memory and no descriptors.
 @AgentQueue
 package final class BusCall {
     /// The unique name of who calls. The bus writes that; nobody can write it for another.
     package nonisolated let sender: String
-    /// The arguments; their types are those of the method's declaration.
-    package nonisolated let arguments: [BusValue]
+    /// The arguments, within the method's handler; none later. Their types are those of the method's declaration.
+    package private(set) var arguments: [BusValue]
     /// The types of the answer's values.
     private let results: String
-    /// sd-bus's own, a reference; `nil` once it is answered.
-    private var message: OpaquePointer?
+    /// By which the caller knows its call; `nil` once it is answered, or where the caller wants no answer.
+    private var serial: UInt64?
     private weak var connection: BusConnection?
     private let generation: Int
 
@@ -25,14 +27,20 @@ package final class BusCall {
         self.sender = sender
         self.arguments = arguments
         self.results = results
-        self.message = sd_bus_message_ref(message)
+        var number: UInt64 = 0
+        if sd_bus_message_get_expect_reply(message) > 0, sd_bus_message_get_cookie(message, &number) >= 0 {
+            serial = number
+        }
         self.connection = connection
         generation = connection.generation
     }
 
     isolated deinit {
-        if message != nil { fail(BusFailure.Name.failed, "nobody answered this call") }
+        fail(BusFailure.Name.failed, "nobody answered this call")
     }
+
+    /// The handler has returned.
+    func forgetArguments() { arguments = [] }
 
     /// Answers with values, whose types are those of the method's declaration. A caller that did not ask for an answer
     /// gets none, nor does one on a bus that went.
@@ -68,14 +76,24 @@ package final class BusCall {
     }
 
     private func send(_ make: (OpaquePointer) -> OpaquePointer?) {
-        guard let message else { return }
-        self.message = nil
-        defer { sd_bus_message_unref(message) }
+        guard let serial else { return }
+        self.serial = nil
         // Each bus numbers its callers from the start: on another bus this name may be somebody else's.
-        guard let connection, connection.generation == generation, sd_bus_message_get_expect_reply(message) > 0,
-            let reply = make(message)
+        guard let connection, connection.generation == generation, let bus = connection.bus,
+            let call = Self.stub(sender, serial, on: bus)
         else { return }
+        defer { sd_bus_message_unref(call) }
+        guard let reply = make(call) else { return }
         connection.send(reply)
         sd_bus_message_unref(reply)
+    }
+
+    /// A call with all that sd-bus looks at to answer one: who called, and by which number.
+    private nonisolated static func stub(_ sender: String, _ serial: UInt64, on bus: OpaquePointer) -> OpaquePointer? {
+        var call: OpaquePointer?
+        guard sd_bus_message_new_method_call(bus, &call, nil, "/", nil, "Any") >= 0, let call else { return nil }
+        if sd_bus_message_set_sender(call, sender) >= 0, sd_bus_message_seal(call, serial, 0) >= 0 { return call }
+        sd_bus_message_unref(call)
+        return nil
     }
 }

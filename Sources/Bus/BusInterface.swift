@@ -20,6 +20,7 @@ package struct BusInterface: Sendable {
         /// A method.
         ///
         /// - Parameter handler: is called with each call whose arguments have these types, and sees to the answer.
+        ///   Within it the call has its arguments.
         package init(
             _ name: String, _ arguments: [Argument], returns results: [Argument] = [], hasNoReply: Bool = false,
             _ handler: @escaping @AgentQueue (BusCall) -> Void

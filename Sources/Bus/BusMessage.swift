@@ -96,16 +96,17 @@ package struct BusMessage {
         var depth = 8
 
         /// Takes a value with so many bytes; whether there was room.
-        mutating func take(_ count: Int) -> Bool {
-            guard values > 0, count <= bytes else { return false }
-            values -= 1
+        mutating func take(_ count: Int, values number: Int = 1) -> Bool {
+            guard values >= number, count <= bytes else { return false }
+            values -= number
             bytes -= count
             return true
         }
     }
 
-    /// All its arguments, from where it stands; `nil` where they are malformed, or more than 64 KiB of text, 4096
-    /// values or 8 levels, or where a dictionary has a name twice.
+    /// All its arguments, from where it stands; `nil` where they are malformed, or more than 64 KiB of text
+    /// (types of variants are text), 4096 values or 8 levels, or where a dictionary has a name twice. What nobody reads
+    /// counts like what is read.
     package func values() -> [BusValue]? {
         var budget = Budget()
         return values(&budget)
@@ -131,8 +132,9 @@ package struct BusMessage {
     private func value(_ budget: inout Budget) -> BusValue? {
         guard let (type, contents) = next, budget.take(0) else { return nil }
         switch type {
-        case "s", "o":
+        case "s", "o", "g":
             guard let pointer = text(type), budget.take(strlen(pointer)) else { return nil }
+            if type == "g" { return .other("g") }
             let text = String(cString: pointer)
             return type == "s" ? .string(text) : .path(text)
         case "b": return boolean().map { .boolean($0) }
@@ -144,13 +146,17 @@ package struct BusMessage {
         case "d": return basic("d", 0.0).map { .double($0) }
         case "a" where contents == "y": return bytes(&budget)
         case "a" where contents == "{sv}": return within("a", contents, &budget, dictionary)
-        case "a" where !contents.hasPrefix("{"):
-            return within("a", contents, &budget) { values(&$0).map { .array(of: contents, $0) } }
-        case "r": return within("r", contents, &budget) { values(&$0).map { .structure($0) } }
+        // A dictionary of other types, which nobody reads.
+        case "a" where contents.hasPrefix("{"):
+            return within("a", contents, &budget) { values(&$0).map { _ in .other("a\(contents)") } }
+        case "a": return within("a", contents, &budget) { values(&$0).map { .array(of: contents, $0) } }
+        case "r", "e": return within(type, contents, &budget) { values(&$0).map { .structure($0) } }
         case "v":
+            guard budget.take(contents.utf8.count, values: 0) else { return nil }
             return within("v", contents, &budget) { budget in value(&budget).map { .variant($0) } }
         default:
-            let signature = type == "a" ? "a\(contents)" : String(Character(type))
+            // One number.
+            let signature = String(Character(type))
             return sd_bus_message_skip(message, signature) < 0 ? nil : .other(signature)
         }
     }

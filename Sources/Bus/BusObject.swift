@@ -79,7 +79,9 @@ final class BusObject {
             let text = "\(first.name) takes \"\(first.signature)\", within 64 KiB and without a key twice"
             return answer(nil, []).fail(BusFailure.Name.invalidArguments, text)
         }
-        method.handler(answer(method, values))
+        let call = answer(method, values)
+        method.handler(call)
+        call.forgetArguments()
     }
 }
 

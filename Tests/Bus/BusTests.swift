@@ -51,8 +51,9 @@ private final class Flood {
         try await line.serve([.init("Take", [.init("value", "v")]) { $0.reply() }])
         func deep(_ count: Int) -> BusValue { (1..<count).reduce(.byte(1)) { value, _ in .variant(value) } }
         let values: [(BusValue, isTaken: Bool)] = [
-            (.bytes(.init(repeating: 0, count: 64 * 1024)), true),
-            (.bytes(.init(repeating: 0, count: 64 * 1024 + 1)), false),
+            // Its type counts, too.
+            (.bytes(.init(repeating: 0, count: 64 * 1024 - 2)), true),
+            (.bytes(.init(repeating: 0, count: 64 * 1024 - 1)), false),
             (.string(String(repeating: "a", count: 64 * 1024 + 1)), false),
             (.array(of: "y", []), true), (.array(of: "u", .init(repeating: .uint32(1), count: 4094)), true),
             (.array(of: "u", .init(repeating: .uint32(1), count: 4095)), false), (deep(8), true), (deep(9), false),
@@ -67,6 +68,74 @@ private final class Flood {
                 }
             }
         }
+    }
+
+    @Test(arguments: PrivateBus.kinds) func `what nobody reads of a call is held against the same bounds`(
+        _ kind: PrivateBus.Kind
+    ) async throws {
+        let line = try await Line(kind)
+        try await line.serve([
+            .init("Take", [.init("value", "v")], returns: [.init("type", "s")]) { call in
+                guard case .variant(let value) = call.arguments.first else { return }
+                call.reply([.string(value.signature)])
+            }
+        ])
+        let text = String(repeating: "a", count: 50_000)
+        let type = "a(" + String(repeating: "y", count: 240) + ")"
+        func many(_ count: Int, _ value: String...) -> [String] {
+            ["\(count)"] + Array(repeating: value, count: count).flatMap(\.self)
+        }
+        let values: [(type: String, value: [String], isTaken: Bool)] = [
+            ("a{ss}", ["1", "key", text], true), ("a{ss}", ["2", "key", text, "other", text], false),
+            ("a{sas}", ["1", "key", "2", text, text], false), ("a{sa{ss}}", ["1", "key", "1", text, text], false),
+            ("a{uv}", ["1", "7", "s", text], true), ("a{uv}", ["2", "7", "s", text, "8", "s", text], false),
+            ("(ua{uu})", ["1"] + many(1000, "1", "2"), true), ("(ua{uu})", ["1"] + many(1500, "1", "2"), false),
+            ("ag", many(10, type), true), ("ag", many(300, type), false),
+            ("av", many(10, type, "0"), true), ("av", many(300, type, "0"), false), ("q", ["7"], true),
+        ]
+        for value in values {
+            let result = Program.run(
+                systemProgram("busctl") ?? "",
+                ["--address=\(line.bus.address)", "call", name, "/test", "org.example.Test", "Take", "v", value.type]
+                    + value.value)
+            let (said, isTaken) = ((result.output + result.error).prefix(200), value.isTaken)
+            #expect(said.contains("s \"\(value.type)\"") == isTaken, "\(value.type), taken \(isTaken): \(said)")
+            #expect(said.contains("within 64 KiB") != isTaken, "\(value.type), taken \(isTaken): \(said)")
+        }
+    }
+
+    @Test(arguments: PrivateBus.kinds) func `a call that waits keeps nothing of what came with it`(
+        _ kind: PrivateBus.Kind
+    ) async throws {
+        let line = try await Line(kind)
+        let calls = Lock<[BusCall]>([])
+        try await line.serve([
+            .init("Keep", [.init("file", "h")], returns: [.init("who", "s")]) { call in
+                calls.withLock { $0.append(call) }
+            }
+        ])
+        var ends: [CInt] = [-1, -1]
+        #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
+        let (kept, given) = (ends[0], ends[1])
+        defer { close(kept) }
+        let answers = Lock<[Bool]>([])
+        await onQueue {
+            line.caller.connection?.call(
+                name, "/test", "org.example.Test", "Keep", filling: { $0.descriptor(given) }
+            ) { answer in answers.withLock { $0.append((try? answer.get()) != nil) } }
+        }
+        close(given)
+        try await eventually("it arrives") { calls.withLock { $0.count } == 1 }
+        // Whoever has the message has the other end.
+        try await eventually("the message is gone") {
+            var request = pollfd(fd: kept, events: 0, revents: 0)
+            return poll(&request, 1, 0) == 1 && CInt(request.revents) & POLLHUP != 0
+        }
+        expect(await onQueue { calls.withLock { $0.first?.arguments } }, is: [])
+        #expect(answers.withLock { $0 } == [])
+        await onQueue { calls.withLock { $0.first }?.reply([.string("later")]) }
+        try await eventually("it is answered") { answers.withLock { $0 } == [true] }
+        await onQueue { calls.withLock { $0 = [] } }
     }
 
     @Test(arguments: PrivateBus.kinds) func `a call is answered later, with its sender's name`(
