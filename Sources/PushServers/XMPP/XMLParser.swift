@@ -5,11 +5,18 @@ internal import DialtonePlatform
 
 /// One of expat's parsers, and what it read of the stanza that is open.
 ///
+/// expat keeps each name that it reads for as long as the parser lives, and a server has as many names as it likes: a
+/// parser that has read a lot (``isWorn``) is replaced by a copy, too, which begins without them.
+///
 /// It belongs to one ``XMLStreamReader``, which replaces it by a copy before it writes where it is not the only one who
 /// has it; so nobody writes while somebody else reads.
 final class XMLParser: @unchecked Sendable {
     /// Separates a name from its namespace; no text of XML can hold it.
     private static let separator: UInt8 = 1
+
+    /// So much is read by one parser. A name takes up to eleven times its bytes (measured with expat 2.5.0), which are
+    /// 3 MiB of one parser; and a copy, which reads no more than the start tag and a stanza again, costs little.
+    static let mostBytes = 4 * XMLStreamReader.largestStanza
 
     private let handle: XML_Parser?
     private var events: [XMLStreamEvent] = []
@@ -20,7 +27,8 @@ final class XMLParser: @unchecked Sendable {
     private var isStreamOpen = false
     private var elements = 0
     /// How many bytes were read, and how many of them at the last place between stanzas.
-    private var (fed, boundary) = (0, 0)
+    private(set) var fed = 0
+    private var boundary = 0
     /// The stream's start tag and what stands before it, and the bytes since the last place between stanzas: with both
     /// a copy is where this one is.
     private var (header, current): ([UInt8], [UInt8]) = ([], [])
@@ -59,6 +67,9 @@ final class XMLParser: @unchecked Sendable {
     private static func of(_ data: UnsafeMutableRawPointer?) -> XMLParser? {
         data.map { Unmanaged<XMLParser>.fromOpaque($0).takeUnretainedValue() }
     }
+
+    /// Whether a copy is to read on.
+    var isWorn: Bool { fed >= Self.mostBytes && violation == nil }
 
     var isBetweenStanzas: Bool { violation == nil && isStreamOpen && open.isEmpty && fed == boundary }
 

@@ -13,7 +13,8 @@ enum XMLStreamEvent: Hashable, Sendable {
 /// Reads a stream of XML (RFC 6120, section 4) from bytes that come in pieces, by expat.
 ///
 /// It is strict: what RFC 6120, section 11.1, forbids (comments, processing instructions, document types and with them
-/// entities) ends it, and so does text between stanzas, and a stanza beyond its bounds. Its memory is a stanza's.
+/// entities) ends it, and so does text between stanzas, and a stanza beyond its bounds. Its memory is that of some
+/// stanzas, whatever the stream had before.
 struct XMLStreamReader: Sendable {
     /// The bytes of one stanza. A push has at most 4,096, which are 5,464 in base64; RFC 6120, section 13.12, wants at
     /// least 10,000.
@@ -26,6 +27,9 @@ struct XMLStreamReader: Sendable {
     static let mostAttributes = 32
 
     private var parser: XMLParser
+
+    /// How many bytes the present parser has read, and may still know the names of.
+    var bytesOfParser: Int { parser.fed }
 
     /// A reader of a stream that begins.
     init() { parser = XMLParser() }
@@ -49,6 +53,7 @@ struct XMLStreamReader: Sendable {
         // So that of a stanza that is too large no more than a slice is kept beyond its bound.
         var rest = bytes[...]
         while !rest.isEmpty, parser.violation == nil {
+            if parser.isWorn { parser = XMLParser(copying: parser) }
             parser.feed(rest.prefix(4096))
             rest = rest.dropFirst(4096)
         }

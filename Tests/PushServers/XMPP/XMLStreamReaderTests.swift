@@ -104,6 +104,34 @@ struct XMLStreamReaderTests {
         }
     }
 
+    @Test(arguments: [7, 1000, 1 << 21]) func `a parser lives for some stanzas, and nobody sees its end`(piece: Int) {
+        // expat keeps each of these names until the parser ends.
+        let stanzas = (0..<20_000).map { "<a\($0) b\($0)='c'>d<e xmlns:f\($0)='g'/></a\($0)> " }
+        let bytes = Array((Self.start + stanzas.joined()).utf8)
+        var reader = XMLStreamReader()
+        var (count, wrong, most): (Int, [XMLStreamEvent], Int) = (0, [], 0)
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let (events, violation) = reader.take(Array(rest.prefix(piece)))
+            #expect(violation == nil)
+            rest = rest.dropFirst(piece)
+            most = max(most, reader.bytesOfParser)
+            for event in events where event != .opened {
+                let names = ["a\(count)", "b\(count)", "e"]
+                count += 1
+                guard case .element(let element) = event,
+                    [element.name] + element.attributes.keys + element.children.map(\.name) == names,
+                    element.text == "d"
+                else {
+                    wrong.append(event)
+                    continue
+                }
+            }
+        }
+        #expect(count == stanzas.count && wrong == [], "\(count) stanzas, \(wrong.prefix(3))")
+        #expect(bytes.count > 3 * most && most <= XMLParser.mostBytes + 4096, "\(most) of \(bytes.count) bytes")
+    }
+
     @Test(arguments: seeds(20)) func `any bytes are read without a trap, and the same in any pieces`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         for _ in 0..<50 {
