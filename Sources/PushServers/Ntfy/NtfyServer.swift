@@ -6,7 +6,7 @@ internal import DialtoneVarlink
 
 /// An ntfy server, as a value: one WebSocket that subscribes to a topic for each registration.
 ///
-/// The topics stand in the request, so another set of them needs another socket. The server stores messages for 12 h
+/// The topics stand in the request, so a new one needs another socket. The server stores messages for 12 h
 /// (`cache-duration`) and wants no acknowledgement; see ``NtfyMark``.
 package struct NtfyServer: PushServer {
     /// Who asks, for servers that serve not everybody.
@@ -57,6 +57,9 @@ package struct NtfyServer: PushServer {
     private var spare = ""
     /// When the socket is given up for messages that were put off.
     private var retryDue: Duration?
+    /// When it is given up for new topics.
+    private var subscribeDue: Duration?
+    private var redials = TopicRedials()
 
     /// A server.
     ///
@@ -86,11 +89,11 @@ package struct NtfyServer: PushServer {
     package var remote: String { url.remote }
 
     package var deadline: Duration? {
-        [session.deadline, retryDue, session.stands ? memory.mark.deadline : nil].compactMap(\.self).min()
+        [session.deadline, retryDue, subscribeDue, session.stands ? memory.mark.deadline : nil].compactMap(\.self).min()
     }
 
     package var parking: PushParking? {
-        guard session.isParkable, wanted.isEmpty, subscribed == topics else { return nil }
+        guard session.isParkable, wanted.isEmpty, isServed else { return nil }
         // The first event says that the subscription stands; the server speaks first.
         let open = session.client.parkedMessage([], contains: Array("\"event\":\"open\"".utf8))
         return PushParking(opening: [session.client.parkedUpgrade, open], answers: .webSocket)
@@ -109,10 +112,10 @@ package struct NtfyServer: PushServer {
         case .unparked: adopt(at: now, &turn)
         case .received(let bytes): receive(bytes, at: now, &turn)
         case .disconnected:
-            retryDue = nil
+            (retryDue, subscribeDue) = (nil, nil)
             session.disconnect(at: now)
         case .register(let registration, _): register(registration, at: now, &turn)
-        case .unregister(let registration, _): unregister(registration, at: now, &turn)
+        case .unregister(let registration, _): unregister(registration, &turn)
         case .settled(let id, let outcome): settle(id, outcome, at: now)
         case .timePassed: passTime(at: now, &turn)
         }
@@ -125,7 +128,7 @@ package struct NtfyServer: PushServer {
     // MARK: - Sockets
 
     private mutating func connect(at now: Moment, _ turn: inout PushServerTurn) {
-        retryDue = nil
+        (retryDue, subscribeDue) = (nil, nil)
         updatePath()
         session.connect(at: now, &turn)
         noteRequest(at: now)
@@ -165,6 +168,7 @@ package struct NtfyServer: PushServer {
             retryDue = nil
             session.leave("messages that were put off are asked for again", isWanted: true, at: now, &turn)
         }
+        if let due = subscribeDue, due <= now.uptime { subscribe(at: now, &turn) }
     }
 
     // MARK: - Registrations
@@ -185,13 +189,11 @@ package struct NtfyServer: PushServer {
         if session.stands { tellEndpoints(&turn) }
     }
 
-    private mutating func unregister(
-        _ registration: RegistrationID, at now: Moment, _ turn: inout PushServerTurn
-    ) {
+    private mutating func unregister(_ registration: RegistrationID, _ turn: inout PushServerTurn) {
         memory.topics[registration] = nil
         wanted.remove(registration)
         turn.reports.append(.unregistered(registration))
-        subscribe(at: now, &turn)
+        if isServed { subscribeDue = nil }
     }
 
     /// UnifiedPush's topics at ntfy: `up` and 12 characters, 71 bits.
@@ -200,9 +202,18 @@ package struct NtfyServer: PushServer {
         return "up" + String((0..<12).map { _ in characters[session.draw(0...characters.count - 1)] })
     }
 
-    /// Sees to it that the server serves the present topics.
+    /// Whether the server serves the present topics. One that went stays until the next socket: what comes for it is
+    /// passed over.
+    private var isServed: Bool { subscribed.isSuperset(of: memory.topics.values) }
+
+    /// Sees to it that the server serves the present topics: now, or where that was so a moment ago, later. No login is
+    /// given up for that: once the session stands is soon enough, for all that came meanwhile.
     private mutating func subscribe(at now: Moment, _ turn: inout PushServerTurn) {
-        guard session.isOnline, subscribed != topics else { return }
+        subscribeDue = nil
+        guard session.stands, !isServed else { return }
+        let earliest = redials.earliest
+        guard earliest <= now.uptime else { return subscribeDue = earliest }
+        redials.note(at: now.uptime)
         session.leave("the topics changed, and they stand in the request", isWanted: true, at: now, &turn)
     }
 
@@ -230,6 +241,7 @@ package struct NtfyServer: PushServer {
                 session.succeeded()
                 turn.reports.append(.loggedIn)
                 tellEndpoints(&turn)
+                subscribe(at: now, &turn)
             case "message": notify(message, at: now, &turn)
             // Another `open`, `keepalive`, `poll_request`, and what later versions have.
             default: break
@@ -248,6 +260,8 @@ package struct NtfyServer: PushServer {
             return session.tell("the server sent a message of tomorrow, by this machine's clock", &turn)
         }
         guard let registration = memory.topics.first(where: { $0.value == message.topic })?.key else {
+            // That of a registration that ended, or our spare one, is nobody's fault.
+            if let topic = message.topic, subscribed.contains(topic) { return }
             return session.tell("the server sent a message for a topic that is not registered", &turn)
         }
         guard pending.count < Self.mostPending || pending[id] != nil else {

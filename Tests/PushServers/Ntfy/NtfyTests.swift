@@ -73,7 +73,7 @@ struct NtfyTests {
         let endpoint = "https://ntfy.test/\(script.topics.first ?? "")?up=1"
         #expect(reports == [.loggedIn, .registered(registration(1), endpoint: endpoint, expires: nil)])
         #expect(script.topics.count == 1 && script.topics != spare)
-        script.take(.unregister(registration(1), endpoint: nil))
+        #expect(script.take(.unregister(registration(1), endpoint: nil)).redial == nil)
         script.take(.disconnected)
         #expect(script.connect().reports == [.loggedIn])
         #expect(script.topics == spare)
@@ -102,7 +102,7 @@ struct NtfyTests {
     }
 
     @Test
-    func `needs another socket for another set of topics, once for several`() throws {
+    func `needs another socket for a new topic, once for several`() throws {
         var script = try Script()
         script.take(.register(registration(1), vapid: nil))
         script.connect()
@@ -114,11 +114,80 @@ struct NtfyTests {
         let reports = script.connect().reports
         #expect(reports.count == 3, "\(reports)")
         #expect(script.topics.count == 3)
-        let end = script.take(.unregister(registration(2), endpoint: nil))
-        #expect(end.reports == [.unregistered(registration(2))] && end.redial != nil)
+    }
+
+    @Test
+    func `goes on with its socket where a topic went, and passes over what still comes for it`() throws {
+        var script = try Script()
+        script.take(.register(registration(1), vapid: nil))
+        script.connect()
+        let message = script.message("aaaaaaaaaaaa", at: 5)
+        script.take(.register(registration(2), vapid: nil))
         script.take(.disconnected)
         script.connect()
-        #expect(script.topics.count == 2)
+        let end = script.take(.unregister(registration(1), endpoint: nil))
+        #expect(end.reports == [.unregistered(registration(1))] && end.redial == nil && end.output == [])
+        let passed = script.hear(message)
+        #expect(passed.arrived == [] && passed.reports == [] && passed.redial == nil, "\(passed)")
+        // The next socket, whoever opens it, is without it.
+        let parking = try #require(script.server.parking)
+        script.take(.disconnected)
+        script.connect()
+        #expect(script.topics.count == 1 && !message.contains(script.topics.first ?? ""))
+        #expect(String(decoding: parking.opening[0].send, as: UTF8.self).hasPrefix("GET \(script.path) "))
+    }
+
+    @Test
+    func `gives no login up for a new topic`() throws {
+        var script = try Script()
+        script.take(.register(registration(1), vapid: nil))
+        script.take(.connected)
+        #expect(script.take(.register(registration(2), vapid: nil)).redial == nil)
+        let asked = script.topics
+        var turn = script.take(.received(WebSocketScript.acceptance(of: Array(script.request.utf8))))
+        #expect(turn.redial == nil)
+        turn = script.hear(#"{"id":"o","time":1,"event":"open","topic":"x"}"#)
+        #expect(turn.reports.count == 2 && turn.isRedialWanted, "\(turn)")
+        script.take(.disconnected)
+        #expect(script.connect().reports.count == 2)
+        #expect(script.topics.count == 2 && asked.count == 1)
+    }
+
+    @Test
+    func `gives its socket up for new topics less and less often`() throws {
+        var script = try Script()
+        script.connect()
+        var redials: [Int] = []
+        var number = 0
+        /// An app that registers and ends that each second.
+        func hurry(until end: Int) {
+            while script.now < end {
+                number += 1
+                if script.take(.register(registration(number), vapid: nil), after: 1).redial != nil {
+                    redials.append(script.now)
+                    script.take(.disconnected)
+                    script.connect()
+                }
+                script.take(.unregister(registration(number), endpoint: nil))
+            }
+        }
+        hurry(until: 3600)
+        #expect(Array(redials.prefix(9)) == [1, 2, 3, 4, 5, 15, 35, 75, 135])
+        #expect(zip(redials.dropFirst(8), redials.dropFirst(7)).allSatisfy { $0 - $1 >= 60 }, "\(redials)")
+        // What registers last has its socket in the end, without another word.
+        script.take(.register(registration(9999), vapid: nil), after: 1)
+        let due = Int(try #require(script.server.deadline).components.seconds)
+        #expect((1...60).contains(due - script.now) && script.server.parking == nil)
+        #expect(script.take(.timePassed, after: due - script.now).isRedialWanted)
+        script.take(.disconnected)
+        #expect(script.connect().reports.count == 2)
+        #expect(script.server.deadline == nil)
+        // And it is forgotten.
+        redials = []
+        script.take(.timePassed, after: 300)
+        let start = script.now
+        hurry(until: start + 10)
+        #expect(redials == (1...5).map { start + $0 })
     }
 
     @Test
