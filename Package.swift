@@ -237,8 +237,9 @@ let package = Package(
         .target(
             name: "Session",
             dependencies: [
-                "Bus", "CPlatform", "Configuration", "DialtoneAPI", "DialtoneClient", "Distributor", "Notifications",
-                "Platform", "Processes", "PushAPI", "PushServers", "PushStore", "Systemd", "Varlink", logging,
+                "Bus", "CPlatform", "Configuration", "DialtoneAPI", "DialtoneClient", "Distributor", "NetworkPath",
+                "Notifications", "Platform", "Processes", "PushAPI", "PushServers", "PushStore", "Systemd", "Varlink",
+                logging,
             ],
             swiftSettings: small),
         .executableTarget(

@@ -14,7 +14,7 @@ package struct AppIdentity: Hashable, Sendable {
     }
 
     /// Whose the room is that it takes up: a sandbox may have as many names as it likes.
-    var account: String { sandbox ?? name }
+    package var account: String { sandbox ?? name }
 }
 
 /// Which of UnifiedPush's D-Bus interfaces an app's connector speaks.

@@ -175,6 +175,29 @@ private func failed(_ reason: String) -> String {
         try await eventually("they are answered") { desk.lines("flood.log").count == 41 }
     }
 
+    @Test(arguments: kinds) func `an app that registers again and again is paced, and others are not`(
+        _ kind: PrivateBus.Kind
+    ) async throws {
+        let desk = try await Desk(kind)
+        let rounds = [#"register2={"service": "org.example.Loop", "token": "t"}"#, "unregister2=t"]
+        let burst = RegistrationPacer.burst
+        let said = desk.run(["own=org.example.Loop"] + Array(repeating: rounds, count: burst + 40).flatMap(\.self))
+        #expect(said.count { $0 == succeeded } == burst)
+        #expect(said.count { $0 == failed("INTERNAL_ERROR") } == 40, "\(said.suffix(3))")
+        expect(await desk.owner.requests.count, is: burst)
+        expect(await desk.owner.refusals.count, is: RefusalPacer.burst)
+        #expect(
+            desk.run("own=org.example.App", #"register2={"service": "org.example.App", "token": "t"}"#).last
+                == succeeded)
+        // By version 1 it is the same app.
+        await onQueue { desk.owner.now = .seconds(60) }
+        let later = desk.run(["own=org.example.Loop"] + Array(repeating: "register1=org.example.Loop,t,", count: 70))
+        #expect(later.count { $0 == #"["Distributor1.Register", "REGISTRATION_SUCCEEDED", ""]"# } == 60)
+        #expect(later.last == #"["Distributor1.Register", "REGISTRATION_FAILED", "INTERNAL_ERROR"]"#)
+        expect(await desk.owner.refusals.last) { $0?.hasSuffix("(and 24 others since the last that was told)") == true }
+        expect(await desk.owner.refusals.count, is: RefusalPacer.burst + 1)
+    }
+
     @Test(arguments: kinds) func `a bus that is killed and started again is served again`(
         _ kind: PrivateBus.Kind
     ) async throws {

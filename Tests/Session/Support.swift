@@ -30,6 +30,8 @@ final class Recorder: AppBusOwner {
     var comings: [String] = []
     var busNews: [String] = []
     var states: [BusConnection.NameState] = []
+    /// What the distributor paces apps by.
+    var now = Duration.zero
 
     func registerAsked(
         _ request: RegistrationRequest, answer: @escaping @AgentQueue (RegistrationAnswer) -> Void
@@ -78,7 +80,7 @@ final class Desk: Sendable {
     @AgentQueue
     private static func distributor(at address: String) -> (Recorder, AppBus) {
         let owner = Recorder()
-        return (owner, AppBus(address: address, owner: owner))
+        return (owner, AppBus(address: address, owner: owner) { owner.now })
     }
 
     deinit {
@@ -110,7 +112,10 @@ final class Desk: Sendable {
     }
 
     /// Runs an app to its end, and gives what it saw.
-    func run(_ commands: String...) -> [String] {
+    func run(_ commands: String...) -> [String] { run(commands) }
+
+    /// The same.
+    func run(_ commands: [String]) -> [String] {
         let log = "app.\(UUID().uuidString).log"
         let result = Program.run(
             "/usr/bin/python3", [Self.script, bus.file(log)] + commands,

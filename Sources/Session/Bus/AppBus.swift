@@ -19,10 +19,13 @@ package final class AppBus {
 
     /// Calls of one sender that wait for an answer: an app registers for an account each at its start.
     static let mostCallsOfSender = 16
-    /// Calls of all senders that wait. Each is some hundred bytes.
+    /// Calls of all senders that wait. Each is some hundred bytes, whatever came with it.
     static let mostCalls = 256
 
     private weak var owner: (any AppBusOwner)?
+    private let now: @AgentQueue () -> Duration
+    private var registrations = RegistrationPacer()
+    private var refusals: RefusalPacer
     private(set) var bus: BusConnection?
     /// How many calls of each sender wait.
     private var waiting: [String: Int] = [:]
@@ -41,9 +44,15 @@ package final class AppBus {
 
     /// Connects as soon as there is a bus, and serves from then on.
     ///
-    /// - Parameter address: where the bus is, in D-Bus's form (``BusConnection/sessionAddress``).
-    package init(address: String, owner: any AppBusOwner) {
+    /// - Parameters:
+    ///   - address: where the bus is, in D-Bus's form (``BusConnection/sessionAddress``).
+    ///   - now: the clock that callers are paced by.
+    package init(
+        address: String, owner: any AppBusOwner, now: @escaping @AgentQueue () -> Duration = { BootClock.now() }
+    ) {
         self.owner = owner
+        self.now = now
+        refusals = RefusalPacer(at: now())
         let bus = BusConnection(address: address) { [weak self] in
             self?.connected()
         } lost: { [weak self] in
@@ -162,19 +171,26 @@ package final class AppBus {
         do throws(RegistrationArguments.Fault) {
             asked = try arguments()
         } catch {
-            owner?.callerRefused("\(sender) called Register, and \(error.text)")
+            refused("\(sender) called Register, and \(error.text)")
             return answer(.failed(.internalError, error.text))
         }
         verify(sender, asIdentityFor: asked.service) { [weak self] result in
+            guard let self else { return }
             switch result {
             case .success(let identity):
+                guard registrations.admits(identity, at: now()) else {
+                    let seconds = RegistrationPacer.refill.components.seconds
+                    let why = "it registers too often, for which there is once in \(seconds) s"
+                    refused("\(sender) called Register for \(identity.name): \(why)")
+                    return answer(.failed(.internalError, why))
+                }
                 let request = RegistrationRequest(
                     app: identity, token: asked.token, version: asked.version, kind: asked.kind,
                     summary: asked.summary, vapid: asked.vapid)
-                self?.owner?.registerAsked(request, answer: answer)
+                owner?.registerAsked(request, answer: answer)
             case .failure(let refusal):
                 let name = String(asked.service.prefix(64)).printable
-                self?.owner?.callerRefused("\(sender) called Register for \(name): \(refusal.text)")
+                refused("\(sender) called Register for \(name): \(refusal.text)")
                 answer(.failed(.unauthorized, refusal.text))
             }
         }
@@ -185,7 +201,7 @@ package final class AppBus {
     private func unregister(_ call: BusCall, token: String?, _ reply: [BusValue]) {
         guard let place = Place(call.sender, self) else { return refuseForRoom(call) }
         guard let token, DistributorLimits.token.contains(token.utf8.count) else {
-            owner?.callerRefused("\(call.sender) called Unregister without a token of 1 to 100 bytes")
+            refused("\(call.sender) called Unregister without a token of 1 to 100 bytes")
             return call.reply(reply)
         }
         let candidates = owner?.apps(registeredAs: token) ?? []
@@ -194,7 +210,7 @@ package final class AppBus {
                 if let app {
                     self?.owner?.unregisterAsked(app, token: token)
                 } else if !candidates.isEmpty {
-                    self?.owner?.callerRefused("\(call.sender) called Unregister for a registration of another app")
+                    self?.refused("\(call.sender) called Unregister for a registration of another app")
                 }
                 call.reply(reply)
             }
@@ -202,8 +218,14 @@ package final class AppBus {
     }
 
     private func refuseForRoom(_ call: BusCall) {
-        owner?.callerRefused("\(call.sender) calls faster than it is answered")
+        refused("\(call.sender) calls faster than it is answered")
         call.fail(BusFailure.Name.limitsExceeded, "too many calls wait for their answer; wait for these first")
+    }
+
+    /// A caller was refused, which is told unless many were a moment ago.
+    private func refused(_ why: String) {
+        guard let leftOut = refusals.admit(at: now()) else { return }
+        owner?.callerRefused(leftOut == 0 ? why : "\(why) (and \(leftOut) others since the last that was told)")
     }
 
     /// The place that a call has until it is answered or nobody holds it any more.

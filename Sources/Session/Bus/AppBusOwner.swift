@@ -19,7 +19,7 @@ package protocol AppBusOwner: AnyObject {
     /// An app, which is verified, ends its registration.
     func unregisterAsked(_ app: AppIdentity, token: String)
 
-    /// A caller was refused; why, for the history.
+    /// A caller was refused; why, for the history. Not more than some a minute.
     func callerRefused(_ why: String)
 
     /// Somebody owns the name of an app that is followed, and nobody did before.
