@@ -117,9 +117,12 @@ import Testing
             bench.agent.breakSocket()
             bench.agent.say("x")
         }
-        try await eventually("bytes wake it") { script.inputs.last == .received(Array("x".utf8)) }
-        #expect(script.inputs.suffix(4) == [.parked, .disconnected, .opened, .received(Array("x".utf8))])
-        expect(await bench.agent.calls.suffix(1), is: ["take 2"])
+        let bytes = PushServerInput.received(Array("x".utf8))
+        try await eventually("bytes wake it") { script.inputs.contains(bytes) }
+        // It may be parked again by now.
+        let inputs = script.inputs.prefix { $0 != bytes }
+        #expect(inputs.suffix(3) == [.parked, .disconnected, .opened], "\(inputs)")
+        expect(await bench.agent.calls.filter { $0.hasPrefix("take") }.last, is: "take 2")
         await onQueue { bench.close() }
     }
 
