@@ -21,6 +21,7 @@ extension Distributor {
         case .registrationFailed(let id, let reason, let why):
             sessions[server]?.asked[id] = nil
             registrationFailed(id, reason, why.shortened, at: server, now)
+        case .registrationsFull(let id, let why): registrationsFull(id, why.shortened, at: server, now)
         case .unregistered(let id):
             sessions[server]?.asked[id] = nil
             unregistered(id, at: server, now)

@@ -16,13 +16,15 @@ package struct DistributorLimits: Hashable, Sendable {
     /// What a server's value remembers (``PushServerTurn/memory``).
     package static let memory = 65_536
 
-    /// Registrations of one app, or of all the names of one sandbox. A mail or chat program registers once for each
-    /// account or room; nobody has hundreds.
-    package var registrationsOfApp = 256
-    /// All registrations: sixteen such apps. Some 2 MB of memory where all texts are as long as they may be short of
-    /// the endpoints.
+    /// Registrations of one app, or of all the names of one sandbox: a quarter of those that fit at a server where the
+    /// fewest do (256, at an XMPP account), so that no app keeps the others from registering. A mail or chat program
+    /// registers once for each account or room.
+    package var registrationsOfApp = 64
+    /// All registrations: 64 such apps. Some 2 MB of memory where all texts are as long as they may be short of the
+    /// endpoints.
     package var registrations = 4096
-    /// What may wait for one app, likewise: a night's chat. The server keeps the rest.
+    /// What may wait for one app, likewise: a night's chat. The rest is the server's to keep, or is given up where it
+    /// would hold up others (``MessageOutcome/full(_:)``).
     package var messagesOfApp = 1024
     package var bytesOfApp = 1 << 20
     /// What may wait for all apps; it is held in memory, too.

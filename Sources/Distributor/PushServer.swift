@@ -83,6 +83,8 @@ package enum PushServerReport: Hashable, Sendable {
     case registered(RegistrationID, endpoint: String, expires: WallTime?)
     /// It could not be registered; why, in UnifiedPush's words and for a person.
     case registrationFailed(RegistrationID, RegistrationFailure, String)
+    /// There are as many registrations as there can be, and this one is none of them; why, for a person.
+    case registrationsFull(RegistrationID, String)
     /// The server does not know the registration (any more), or confirms that it ended.
     case unregistered(RegistrationID)
     /// The server knows nothing of what was registered: all is to be registered anew. Why, for a person. In one turn

@@ -148,7 +148,7 @@ extension PushWorld {
         let reports: [PushServerReport] = [
             .unregistered(target), .trouble("nonsense"),
             .registered(stranger, endpoint: "https://x.example", expires: nil),
-            .registrationFailed(target, .internalError, "no"), .loginRefused("no"),
+            .registrationFailed(target, .internalError, "no"), .registrationsFull(target, "no"), .loginRefused("no"),
         ]
         let report = reports[random.below(reports.count)]
         if report == .loginRefused("no") {

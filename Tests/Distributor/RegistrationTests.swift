@@ -184,6 +184,37 @@ struct RegistrationTests {
         #expect(world.store.registrations == [registration])
     }
 
+    @Test mutating func `a registration that its server has no room for is over, and is not asked for again`() {
+        world.take(.register(Harness.request(), call: 1))
+        world.take(.reported(Harness.north, .registrationsFull(world.only.id, "256 are the most")))
+        #expect(world.answers == [.failed(.internalError, "256 are the most")])
+        #expect(world.calls == [], "the answer said it")
+        #expect(world.store.registrations == [])
+        #expect(!world.pass(.seconds(86_400)).contains { if case .server(_, .register) = $0 { true } else { false } })
+        // One that had an endpoint elsewhere is told.
+        let moved = world.registered()
+        world.take(.command(.use(Harness.south), call: 2))
+        world.take(.reported(Harness.south, .loggedIn))
+        world.take(.reported(Harness.south, .registrationsFull(world.only.id, "256 are the most")))
+        #expect(world.calls.map(\.content) == [.unregistered(isAsked: false)])
+        #expect(world.asked.contains(.unregister(moved.id, endpoint: moved.endpoint)), "\(world.asked)")
+        #expect(world.distributor.overview == [])
+    }
+
+    @Test mutating func `an endpoint that stands needs no room`() {
+        let registration = world.registered()
+        world.take(.reported(Harness.north, .registrationsFull(registration.id, "256 are the most")))
+        #expect(world.store.registrations == [registration])
+    }
+
+    @Test mutating func `an app registers so often, and another one then registers`() {
+        for number in 0...64 { world.take(.register(Harness.request("\(number)"), call: UInt64(number))) }
+        #expect(world.answers.map(\.reason) == [.internalError])
+        #expect(world.distributor.overview.count == 64)
+        _ = world.registered(Harness.request(app: AppIdentity(name: "org.example.Phone", sandbox: nil)))
+        #expect(world.distributor.overview.count == 65)
+    }
+
     @Test(arguments: ["", "ftp://x", "https://x y", "https://ä", "https://" + String(repeating: "x", count: 1000)])
     func `an endpoint that is none is not handed on`(endpoint: String) {
         var world = world

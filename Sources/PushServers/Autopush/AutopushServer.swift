@@ -161,7 +161,7 @@ package struct AutopushServer: PushServer {
         let count = memory.channels.union(wanted.keys).union([registration]).count
         guard count <= AutopushMemory.mostChannels else {
             let reason = "there are \(count - 1) registrations at this server already, the most that fit"
-            turn.reports.append(.registrationFailed(registration, .internalError, reason))
+            turn.reports.append(.registrationsFull(registration, reason))
             return
         }
         ending[registration] = nil

@@ -179,7 +179,7 @@ package struct NtfyServer: PushServer {
         if memory.topics[registration] == nil {
             guard memory.topics.count < NtfyMemory.mostTopics else {
                 let reason = "there are \(memory.topics.count) registrations at this server already, the most that fit"
-                turn.reports.append(.registrationFailed(registration, .internalError, reason))
+                turn.reports.append(.registrationsFull(registration, reason))
                 return
             }
             memory.topics[registration] = drawTopic()

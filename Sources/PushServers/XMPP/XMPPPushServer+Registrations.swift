@@ -23,7 +23,7 @@ extension XMPPPushServer {
         if !memory.registrations.contains(registration) {
             guard memory.registrations.count < XMPPMemory.mostRegistrations else {
                 let text = "an XMPP account has up to \(XMPPMemory.mostRegistrations) registrations"
-                return turn.reports.append(.registrationFailed(registration, .internalError, text))
+                return turn.reports.append(.registrationsFull(registration, text))
             }
             memory.registrations.insert(registration)
         }

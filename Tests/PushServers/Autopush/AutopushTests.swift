@@ -383,7 +383,7 @@ struct AutopushTests {
         script.logIn()
         for number in 1...1500 { script.register(number) }
         let turn = script.take(.register(registration(9999), vapid: nil))
-        guard case .registrationFailed = turn.reports.first else {
+        guard case .registrationsFull = turn.reports.first else {
             Issue.record("\(turn.reports)")
             return
         }

@@ -396,7 +396,7 @@ struct NtfyTests {
         var script = try Script()
         for number in 1...400 { script.take(.register(registration(number), vapid: nil)) }
         let turn = script.take(.register(registration(401), vapid: nil))
-        guard case .registrationFailed = turn.reports.first else {
+        guard case .registrationsFull = turn.reports.first else {
             Issue.record("\(turn)")
             return
         }

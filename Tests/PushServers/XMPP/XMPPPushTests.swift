@@ -94,7 +94,10 @@ struct XMPPPushTests {
             let text = String(repeating: "0", count: 32 - digits.count) + digits
             talk.take(.register(Talk.registration(text), vapid: nil))
         }
-        #expect(talk.reports.count == 1)
+        let last = Talk.registration("00000000000000000000000000000100")
+        let text = "an XMPP account has up to 256 registrations"
+        #expect(talk.reports == [.registrationsFull(last, text)])
+        #expect(XMPPMemory.mostRegistrations == 4 * DistributorLimits().registrationsOfApp, "no app has all of them")
         talk.logIn()
         // No more than a server acknowledges at a time.
         #expect((20...60).contains(talk.output.components(after: "<register ").count))
