@@ -21,7 +21,11 @@ extension Distributor {
         func settle(_ outcome: MessageOutcome) { effects.append(.server(server, .settled(message.id, outcome))) }
         let origin = MessageOrigin(registration: message.registration, id: message.id)
         let key = Ledger.Origin(server: server, origin: origin)
-        if ledger.message(key) != nil { return true }
+        if let known = ledger.message(key) {
+            // What came in this turn is told with it.
+            if !newMessages.contains(known.number) { settle(.kept) }
+            return true
+        }
         if let settled = ledger.settled[key] {
             // What is not saved is told when it is.
             if ledger.isSaved(settled) { settle(settled.outcome) }
@@ -46,11 +50,11 @@ extension Distributor {
             settle(.notNow("it cannot be saved: \(storeFailure.why)"))
             return false
         }
-        guard hasRoom(for: message, of: registration) else {
+        if let lack = lackOfRoom(for: message, of: registration) {
             if toldFull.insert(registration.request.app).inserted {
                 effects.append(.report(.full(.init(registration))))
             }
-            settle(.notNow("too much waits for the app"))
+            settle(lack)
             return false
         }
         keep(message, origin, for: registration, from: server, now)
@@ -81,12 +85,17 @@ extension Distributor {
         return ending?.registration.flatMap { ledger.registrations[$0] }
     }
 
-    private func hasRoom(for message: ArrivedMessage, of registration: Registration) -> Bool {
+    /// What its server is told where there is no room for a message.
+    private func lackOfRoom(for message: ArrivedMessage, of registration: Registration) -> MessageOutcome? {
         let reserve = registration.kind == .voip ? limits.voipReserve : 0
         let bytes = reserve * DistributorLimits.body.upperBound + -message.body.count
         let app = ledger.usage(of: registration.request.app)
-        return app.messages < limits.messagesOfApp + reserve && app.bytes <= limits.bytesOfApp + bytes
-            && ledger.usage.messages < limits.messages + reserve && ledger.usage.bytes <= limits.bytes + bytes
+        guard app.messages < limits.messagesOfApp + reserve, app.bytes <= limits.bytesOfApp + bytes else {
+            return .full("too much waits for the app")
+        }
+        let hasRoom =
+            ledger.usage.messages < limits.messages + reserve && ledger.usage.bytes <= limits.bytes + bytes
+        return hasRoom ? nil : .notNow("too much waits for all apps together")
     }
 
     mutating func giveUp(

@@ -7,9 +7,9 @@ internal import OrderedCollections
 /// what is to be done about it.
 ///
 /// The driver calls ``take(_:at:)`` with what happens, at the latest when ``deadline`` is there, and does what the
-/// answer says, in its order (``DistributorTurn``). It calls from one queue. A message is acknowledged at its server
-/// when its app took it, or it was given up, and when that is on disk; an app gets the messages of a registration one
-/// after the other, each until it took it or five failures set it aside.
+/// answer says, in its order (``DistributorTurn``). It calls from one queue. A server is told of a message when it is
+/// on disk, and again when its app took it, or it was given up, and that is on disk; an app gets the messages of a
+/// registration one after the other, each until it took it or five failures set it aside.
 package struct Distributor: Sendable {
     let limits: DistributorLimits
     var random: any RandomNumberGenerator & Sendable
@@ -96,6 +96,9 @@ package struct Distributor: Sendable {
         }
         turn.effects = effects
         if isSaving {
+            turn.effects += newMessages.compactMap { ledger.messages[$0] }.map {
+                .server($0.server, .settled($0.origin.id, .kept))
+            }
             turn.effects += ledger.unsavedSettled.map { .server($0.server, .settled($0.origin.id, $0.outcome)) }
             if storeFailure != nil { turn.effects.append(.report(.storeWorks)) }
         }

@@ -46,8 +46,9 @@ package enum PushServerInput: Hashable, Sendable {
     /// The server is to end this registration, whose endpoint is told for servers that know no other name for it.
     /// Ignored and said again like a registration. A server without a word for it confirms at once.
     case unregister(RegistrationID, endpoint: String?)
-    /// What became of a message that arrived. It has been saved. It may be a message of the process before, and be told
-    /// twice; what cannot be told on this session is ignored, and the same is said when the message comes again.
+    /// What became of a message that arrived; that it is kept, and later what came of it. It has been saved. It may be
+    /// a message of the process before, and be told twice; what cannot be told on this session is ignored, and the same
+    /// is said when the message comes again.
     case settled(ServerMessageID, MessageOutcome)
     /// The deadline is there.
     case timePassed
@@ -160,13 +161,19 @@ package enum Urgency: String, Hashable, Sendable, CaseIterable, Comparable {
 
 /// What became of a message.
 package enum MessageOutcome: Hashable, Sendable {
+    /// It is on disk and waits for its app. A server whose acknowledgement tells no sender anything gets it now: one
+    /// that waits for it may hand over nothing else meanwhile, and an app that cannot be started would hold up others.
+    case kept
     /// The app has it.
     case taken
     /// It is given up (expired, set aside after several tries, no such registration): the server is to keep it no
     /// longer and, where it can tell, to tell the sender. Why, for a person.
     case givenUp(String)
-    /// There is no room, or it could not be saved: the server keeps it, or tells the sender to try again.
+    /// It could not be saved, or there is no room for anybody's: the server keeps it, or tells the sender to try again.
     case notNow(String)
+    /// So much waits for its app that this one is not kept: as for `notNow`, unless the server would hand over nothing
+    /// else meanwhile. Then it is given up.
+    case full(String)
 }
 
 /// How a server's socket is parked at the machine's agent.

@@ -132,11 +132,17 @@ struct Harness {
     var reports: [DistributorReport] {
         effects.compactMap { if case .report(let report) = $0 { report } else { nil } }
     }
-    /// What servers are told of messages.
+    /// What servers are told of messages, but for those that are kept.
     var settled: [String: MessageOutcome] {
         var settled: [String: MessageOutcome] = [:]
-        for case .server(_, .settled(let id, let outcome)) in effects { settled[id.text] = outcome }
+        for case .server(_, .settled(let id, let outcome)) in effects where outcome != .kept {
+            settled[id.text] = outcome
+        }
         return settled
+    }
+    /// Of which messages servers are told that they are kept.
+    var kept: [String] {
+        effects.compactMap { if case .server(_, .settled(let id, .kept)) = $0 { id.text } else { nil } }
     }
     /// What servers are asked but for that.
     var asked: [PushServerInput] {

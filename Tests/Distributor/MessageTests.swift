@@ -12,6 +12,7 @@ struct MessageTests {
         world.arrive("1", registration)
         #expect(world.store.messages.map(\.origin.id.text) == ["1"])
         #expect(world.delivered == ["1"])
+        #expect(world.kept == ["1"])
         #expect(world.settled == [:])
         #expect(world.effects.contains(.inhibitSleep(true)))
         world.answerAll(.taken)
@@ -26,9 +27,10 @@ struct MessageTests {
         world.arrive("1", registration)
         let first = world.effects
         world.arrive("1", registration)
-        #expect(world.effects == [])
+        #expect(world.effects == [.server(Harness.north, .settled(ServerMessageID("1")!, .kept))])
         world.effects = first
         world.answerAll(.taken)
+        #expect(world.kept == [])
         world.restart()
         world.arrive("1", registration)
         #expect(world.delivered == [])
@@ -171,10 +173,25 @@ struct MessageTests {
         for number in 1...2 { world.arrive("\(number)", registration) }
         #expect(world.settled == [:])
         world.arrive("3", registration)
-        #expect(world.settled["3"]?.isNotNow == true, "\(world.settled)")
+        #expect(world.settled == ["3": .full("too much waits for the app")])
+        #expect(world.kept == [])
         #expect(world.reports.contains(.full(.init(registration))))
         world.arrive("4", registration)
         #expect(world.reports == [])
+    }
+
+    @Test mutating func `an app that takes nothing leaves the room of all to others, whose messages wait for none`() {
+        var limits = DistributorLimits()
+        limits.messagesOfApp = 2
+        limits.messages = 3
+        world = Harness(limits: limits)
+        let stuck = world.registered(Harness.request(app: AppIdentity(name: "org.example.Stuck", sandbox: nil)))
+        let other = world.registered()
+        for number in 1...3 { world.arrive("stuck \(number)", stuck) }
+        world.arrive("1", other)
+        #expect(world.delivered == ["1"])
+        world.arrive("2", other)
+        #expect(world.settled["2"]?.isNotNow == true, "\(world.settled)")
     }
 
     @Test(

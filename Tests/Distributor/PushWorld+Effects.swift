@@ -92,12 +92,18 @@ extension PushWorld {
 
     private mutating func settle(_ name: String, _ id: ServerMessageID, _ outcome: MessageOutcome) {
         switch outcome {
+        case .kept:
+            let isSaved =
+                store.messages.contains { $0.origin.id == id } || store.settled.contains { $0.origin.id == id }
+            if !isSaved { fail("\(id.text) was told to be kept unsaved") }
+            guard let server = servers[name], server.isUp, !server.wantsReceipts else { return }
+            entrusted.insert(id.text)
         case .taken:
             if !taken.contains(id.text) { fail("\(id.text) was acknowledged and no app has it") }
             if !store.settled.contains(where: { $0.origin.id == id }) { fail("\(id.text) was acknowledged unsaved") }
         case .givenUp:
             if !givenUp.contains(id.text) { fail("\(id.text) was given up in silence") }
-        case .notNow:
+        case .notNow, .full:
             return
         }
         // On a session that is over, nobody hears it.
@@ -142,6 +148,8 @@ extension PushWorld {
                 fail("an endpoint that its server ended at \(expires): \(look.registration)")
             }
         }
+        let lost = entrusted.subtracting(taken).subtracting(givenUp)
+        if !lost.isEmpty { fail("acknowledged and lost: \(lost.sorted())") }
         if !store.endings.isEmpty { fail("still to be ended: \(store.endings)") }
         if isInhibited { fail("sleep is inhibited for ever") }
         var reloaded = Distributor(state: store, limits: Self.limits, random: SplitMix64(seed: 1))
@@ -154,6 +162,8 @@ extension PushWorld {
 /// A push server, as the distributor's driver sees it.
 struct FakePushServer {
     var isUp = false
+    /// Whether it tells senders what became of a message, and keeps it until it hears that.
+    var wantsReceipts = true
     /// What is registered, with its endpoint.
     var endpoints: [RegistrationID: String] = [:]
     /// What was handed over, or will be, and is not answered.

@@ -41,6 +41,8 @@ struct PushWorld {
     /// Messages that an app took; those that were told to be given up.
     var taken: Set<String> = []
     var givenUp: Set<String> = []
+    /// Messages that a server forgot because they are kept.
+    var entrusted: Set<String> = []
     /// The messages of each app's token in the order in which they were kept, and which of them are over.
     var kept: [String: [String]] = [:]
     /// Calls of an app that deliver now, by its token.
@@ -71,6 +73,7 @@ struct PushWorld {
         random = SplitMix64(seed: seed)
         distributor = Distributor(state: store, limits: Self.limits, random: SplitMix64(seed: seed ^ 1))
         for name in Self.serverNames { servers[name] = FakePushServer() }
+        servers[Self.serverNames[seed.isMultiple(of: 2) ? 0 : 1]]?.wantsReceipts = false
         for app in Self.apps { moods[app] = .good }
     }
 

@@ -12,6 +12,7 @@ struct SavingTests {
         world.storeFails = true
         world.arrive("1", registration)
         #expect(world.delivered == [])
+        #expect(world.kept == [])
         #expect(world.settled["1"]?.isNotNow == true, "\(world.settled)")
         #expect(world.reports == [.storeFailed("the disk is full")])
         world.arrive("2", registration)
@@ -60,6 +61,24 @@ struct SavingTests {
         world.storeFails = false
         world.pass(.seconds(300))
         #expect(world.store.memories == [Harness.north: [2]])
+    }
+
+    @Test mutating func `a message that is sent again, as its server heard nothing, is known to be kept`() {
+        let registration = world.registered()
+        world.arrive("1", registration)
+        world.restart()
+        #expect(world.kept == [])
+        world.storeFails = true
+        world.arrive("1", registration)
+        #expect(world.kept == ["1"])
+        let message = ArrivedMessage(
+            id: ServerMessageID("2")!, registration: registration.id, body: [1], urgency: .normal, expires: nil)
+        world.take(.arrived(Harness.north, [message, message], memory: nil))
+        #expect(world.kept == [])
+        world.storeFails = false
+        world.pass(.seconds(5))
+        world.take(.arrived(Harness.north, [message, message], memory: nil))
+        #expect(world.kept == ["2"])
     }
 
     @Test mutating func `a process that ends before it could acknowledge does so after the next login`() {

@@ -27,7 +27,7 @@ struct PushServerStories {
         }
     }
 
-    @Test func `a message of autopush is acknowledged when the app has it, also after both agents were killed`()
+    @Test func `a message of autopush is acknowledged and comes once, also after both agents were killed`()
         async throws
     {
         try await PushStage.set([(Self.app, .phone)], at: .autopush) { stage in
@@ -53,7 +53,7 @@ struct PushServerStories {
         }
     }
 
-    /// Waits until the server knows that the app has so many messages, and keeps none.
+    /// Waits until the server has so many messages acknowledged, and keeps none.
     private func acknowledged(_ count: Int, on stage: PushStage) async throws {
         var seen: Autopush?
         try await eventually("\(count) acknowledgements", toldWhenInVain: { stage.log }) {
@@ -61,7 +61,7 @@ struct PushServerStories {
             seen = state
             return state.acks.count >= count && state.unacked == 0 && state.stored == 0
         }
-        // 100: delivered to the app.
+        // 100: delivered.
         #expect(seen?.acks.map(\.code) == Array(repeating: 100, count: count))
     }
 

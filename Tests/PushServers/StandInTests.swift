@@ -58,6 +58,39 @@ struct StandInTests {
     }
 
     @Test(.enabled(if: StandIn.python != nil, lacksPython))
+    func `autopush hands over what is stored behind the pushes of an app that takes none`() throws {
+        let standIn = try #require(StandIn("autopush_standin.py"))
+        let url = "ws://127.0.0.1:\(standIn.ports.webSocket)/"
+        var driver = LoopbackDriver(try #require(AutopushServer(url: url)), port: standIn.ports.webSocket)
+        driver.connect()
+        var endpoints: [String] = []
+        for number in 1...2 {
+            driver.give(.register(registration(number), vapid: nil))
+            let endpointCame = driver.endpoint(of: registration(number))
+            endpoints.append(try #require(endpointCame, "\(driver.reports)"))
+        }
+        driver.hangUp()
+        // The stand-in notices that in its own time, and stores what comes then.
+        let fields = ["TTL: 60", "Content-Encoding: aes128gcm"]
+        for number in 1...12 {
+            #expect(standIn.post(path(endpoints[0]), [UInt8(number)], fields).contains(" 201 "))
+        }
+        #expect(standIn.post(path(endpoints[1]), [0], fields).contains(" 201 "))
+        let isStored = (0..<1000).contains { _ in standIn.post("/control/state").contains("\"stored\": 13") }
+        #expect(isStored)
+        driver.connect()
+        for number in 1...12 {
+            let messageCame = driver.message()
+            let message = try #require(messageCame)
+            #expect(message.body == [UInt8(number)])
+            // Two have no room; the others wait.
+            driver.give(.settled(message.id, number < 11 ? .kept : .full("too much waits")))
+        }
+        let lastCame = driver.message()
+        #expect(lastCame?.registration == registration(2))
+    }
+
+    @Test(.enabled(if: StandIn.python != nil, lacksPython))
     func `autopush forgets a client, which is told and registers anew`() throws {
         let standIn = try #require(StandIn("autopush_standin.py"))
         let url = "ws://127.0.0.1:\(standIn.ports.webSocket)/"

@@ -140,7 +140,8 @@ extension AutopushServer {
             return say(.ack(registration, version: version, .notDelivered), &turn)
         }
         guard pending.count < Self.mostPending || pending[id] != nil else {
-            return session.tell("a push was left with the server: \(Self.mostPending) wait for their apps", &turn)
+            askAgainLater(at: now)
+            return session.tell("a push was left with the server: \(Self.mostPending) others wait", &turn)
         }
         pending[id] = Pending(registration: registration)
         turn.arrived.append(

@@ -9,14 +9,16 @@ internal import DialtoneVarlink
 ///
 /// The server names a client by a `uaid` and keeps its channels under it. A client that it does not know gets another
 /// one: then nothing of what was registered is left. A notification that is not acknowledged comes again on the next
-/// socket, and those in store come about ten at a time, the next ones once all are acknowledged.
+/// socket, and those in store come about ten at a time, the next ones once all are acknowledged, whose ever they are.
+/// So each is acknowledged as soon as it is on disk; its sender learns nothing of that.
 package struct AutopushServer: PushServer {
     /// Mozilla's own server.
     package static let mozilla = "wss://push.services.mozilla.com/"
 
     /// So long a server may take to answer `register` and `unregister`; Firefox waits 10 s.
     static let longestAnswer = Duration.seconds(30)
-    /// The most messages that wait for their apps. Others are left with the server, and come with the next socket.
+    /// The most messages that wait to be saved or acknowledged: more than are read at a time. Others are left with the
+    /// server, and come with the next socket.
     static let mostPending = 1000
     /// When messages that were put off are asked for again. The server hands them over on a new socket only.
     static let retryPause = Duration.seconds(600)
@@ -48,7 +50,7 @@ package struct AutopushServer: PushServer {
         var isSent = false
     }
 
-    /// A message that waits for its app, or for the server to hand it over once more.
+    /// A message that waits to be saved, or for the server to hand it over once more.
     struct Pending: Hashable {
         let registration: RegistrationID
         /// Whether it came on this socket: the server takes no other acknowledgement.
@@ -203,12 +205,15 @@ package struct AutopushServer: PushServer {
         guard let message = pending[id] else { return }
         let code: AutopushCode
         switch outcome {
-        case .taken: code = .delivered
+        case .kept, .taken: code = .delivered
         case .givenUp: code = .notDelivered
+        case .full(let why):
+            // Left with the server it would hold up all that is stored behind it.
+            session.tell("a push was given up: \(why)", &turn)
+            code = .notDelivered
         case .notNow:
             pending[id] = nil
-            if session.stands { retryDue = retryDue ?? now.uptime + Self.retryPause }
-            return
+            return askAgainLater(at: now)
         }
         guard session.stands, message.isHere else {
             pending[id]?.code = code
@@ -216,5 +221,10 @@ package struct AutopushServer: PushServer {
         }
         pending[id] = nil
         say(.ack(message.registration, version: id.text, code), &turn)
+    }
+
+    /// Has the server hand over once more what is not acknowledged.
+    mutating func askAgainLater(at now: Moment) {
+        if session.stands { retryDue = retryDue ?? now.uptime + Self.retryPause }
     }
 }

@@ -38,7 +38,7 @@ package struct NtfyServer: PushServer {
     static let largestBody = 4096
     /// The longest name of a message. ntfy's have 12 characters.
     static let longestName = 64
-    /// The most messages that wait for their apps. Others are asked for again.
+    /// The most messages that wait to be saved: more than are read at a time. Others are asked for again.
     static let mostPending = 1000
     /// When messages that were put off are asked for again, on another socket.
     static let retryPause = Duration.seconds(600)
@@ -50,7 +50,7 @@ package struct NtfyServer: PushServer {
     private var subscribed: Set<String> = []
     /// Registrations whose endpoint is to be told once the server serves their topic.
     private var wanted: Set<RegistrationID> = []
-    /// The time of each message that waits for its app.
+    /// The time of each message that waits to be saved. Of one that is, the server is told nothing.
     private var pending: [ServerMessageID: Int] = [:]
     /// The topic that is asked for while no app has one, and that nobody is told: a session stands at this server as at
     /// any other, so that the first app can register, and the socket can be parked.
@@ -266,7 +266,7 @@ package struct NtfyServer: PushServer {
         }
         guard pending.count < Self.mostPending || pending[id] != nil else {
             putOff(name, time: time, at: now)
-            return session.tell("a push was put off: \(Self.mostPending) wait for their apps", &turn)
+            return session.tell("a push was put off: \(Self.mostPending) others wait", &turn)
         }
         guard memory.mark.came(name, time: time, at: now.uptime) else { return }
         guard message.attachment == nil, let body = message.body, (1...Self.largestBody).contains(body.count) else {
@@ -282,8 +282,11 @@ package struct NtfyServer: PushServer {
     }
 
     private mutating func settle(_ id: ServerMessageID, _ outcome: MessageOutcome, at now: Moment) {
-        guard let time = pending.removeValue(forKey: id), case .notNow = outcome else { return }
-        putOff(id.text, time: time, at: now)
+        guard let time = pending.removeValue(forKey: id) else { return }
+        switch outcome {
+        case .kept, .taken, .givenUp: break
+        case .notNow, .full: putOff(id.text, time: time, at: now)
+        }
     }
 
     private mutating func putOff(_ name: String, time: Int, at now: Moment) {

@@ -16,6 +16,8 @@ struct XMPPMemory: Hashable, Sendable {
     static let mostRegistrations = 256
     /// The most pushes that wait for their answer. The server's module waits 120 s for each.
     static let mostPending = 32
+    /// So many of them may be one registration's where others want their place.
+    static let pendingShare = 16
     /// The most bytes of stanzas that the server does not acknowledge.
     static let mostUnacknowledged = 24 * 1024
     /// The longest name that a server may give a session. XEP-0198, section 3, has up to 4,000 characters; prosody's

@@ -131,22 +131,41 @@ extension XMPPPushServer {
         // It came before, and one answer is enough.
         if memory.pending.contains(where: { $0.message == message }) { return }
         memory.pending.removeAll { Self.id(of: $0.message) == id }
-        guard memory.pending.count < XMPPMemory.mostPending else { return refuse(.resourceConstraint) }
+        guard makeRoom(for: registration, &turn) else { return refuse(.resourceConstraint) }
         memory.pending.append(XMPPMemory.Pending(message: message, registration: registration))
         turn.arrived.append(
             ArrivedMessage(id: message, registration: registration, body: body, urgency: .normal, expires: nil))
     }
 
+    /// Sees to it that one more push may wait for its answer. Where as many wait as may, the registration that has the
+    /// most of them gives up the answer to its oldest: that push is the distributor's already, but its sender is told
+    /// no later that it failed. An app that takes nothing so keeps no push from another one.
+    ///
+    /// - Returns: `false` where the registration has its share.
+    private mutating func makeRoom(for registration: RegistrationID, _ turn: inout PushServerTurn) -> Bool {
+        guard memory.pending.count >= XMPPMemory.mostPending else { return true }
+        var counts: [RegistrationID: Int] = [:]
+        for push in memory.pending { counts[push.registration, default: 0] += 1 }
+        guard counts.removeValue(forKey: registration) ?? 0 < XMPPMemory.pendingShare, let most = counts.values.max(),
+            let oldest = memory.pending.firstIndex(where: { counts[$0.registration] == most })
+        else { return false }
+        let id = Self.id(of: memory.pending.remove(at: oldest).message)
+        send(XMPPStanza.error(.resourceConstraint, id: id, to: service), &turn)
+        return true
+    }
+
     mutating func settled(_ message: ServerMessageID, _ outcome: MessageOutcome, _ turn: inout PushServerTurn) {
+        // Its sender is told when the app has it.
+        if outcome == .kept { return }
         guard let place = memory.pending.firstIndex(where: { $0.message == message }) else { return }
         let pending = memory.pending.remove(at: place)
         let id = Self.id(of: message)
         let refusal: XMPPStanza.Refusal? =
             switch outcome {
-            case .taken: nil
+            case .kept, .taken: nil
             // By that the service tells the sender that the endpoint is gone; a message alone is not.
             case .givenUp: memory.registrations.contains(pending.registration) ? .notAcceptable : .itemNotFound
-            case .notNow: .recipientUnavailable
+            case .notNow, .full: .recipientUnavailable
             }
         send(
             refusal.map { XMPPStanza.error($0, id: id, to: service) } ?? XMPPStanza.iq("result", id: id, to: service),

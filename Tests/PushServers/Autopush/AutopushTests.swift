@@ -119,11 +119,13 @@ struct AutopushTests {
     }
 
     @Test
-    func `acknowledges a message when it is settled, by what became of it, and not before`() throws {
+    func `acknowledges a message when it is kept or settled, by what became of it, and not before`() throws {
         var script = try Script()
         script.logIn()
         script.register(1)
-        for (version, outcome, code) in [("v1", MessageOutcome.taken, 100), ("v2", .givenUp("expired"), 102)] {
+        for (version, outcome, code) in [
+            ("v1", MessageOutcome.kept, 100), ("v2", .taken, 100), ("v3", .givenUp("expired"), 102),
+        ] {
             let turn = script.hear(Script.notification(1, version: version, more: #","ttl":60"#))
             let id = try #require(ServerMessageID(version))
             #expect(
@@ -152,6 +154,31 @@ struct AutopushTests {
         script.take(.disconnected)
         script.logIn()
         #expect(script.hear(Script.notification(1, version: "v1")).arrived.map(\.id) == [id])
+    }
+
+    @Test
+    func `has what an app has no room for given up, aloud, since others' messages are stored behind it`() throws {
+        var script = try Script()
+        script.logIn()
+        script.register(1)
+        _ = script.hear(Script.notification(1, version: "v1"))
+        let turn = script.take(.settled(try #require(ServerMessageID("v1")), .full("too much waits")))
+        #expect(WebSocketScript.texts(turn.output) == [Script.ack(1, "v1", 102)])
+        #expect(turn.reports == [.trouble("a push was given up: too much waits")])
+        #expect(script.server.deadline == nil)
+    }
+
+    @Test
+    func `has no more wait than one that is read at a time, where each is kept`() throws {
+        var script = try Script()
+        script.logIn()
+        script.register(1)
+        for number in 0..<1100 {
+            let turn = script.hear(Script.notification(1, version: "v\(number)"))
+            let id = try #require(turn.arrived.first?.id)
+            #expect(script.take(.settled(id, .kept)).output != [])
+        }
+        #expect(script.server.pending.isEmpty)
     }
 
     @Test
@@ -391,6 +418,7 @@ struct AutopushTests {
         var arrived = 0
         for number in 0..<1100 { arrived += script.hear(Script.notification(1, version: "v\(number)")).arrived.count }
         #expect(arrived == 1000)
+        #expect(script.server.deadline == .seconds(script.now + 600), "the others are asked for again")
         #expect(AutopushMemory(json: script.server.memory.json) == script.server.memory)
     }
 

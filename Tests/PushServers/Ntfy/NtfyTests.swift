@@ -414,6 +414,22 @@ struct NtfyTests {
         #expect(NtfyMemory(json: memory)?.json == memory)
     }
 
+    @Test
+    func `has no more wait than one that is read at a time, where each is kept`() throws {
+        var script = try Script()
+        script.take(.register(registration(1), vapid: nil))
+        script.connect()
+        for count in 1000..<2100 {
+            let arrived = script.hear(script.message("message\(count)", at: 1)).arrived
+            script.take(.settled(try #require(arrived.first?.id), .kept))
+        }
+        // What has no room is asked for again.
+        let id = try #require(script.hear(script.message("full", at: 1)).arrived.first?.id)
+        script.take(.settled(id, .full("too much waits")))
+        #expect(script.server.deadline != nil)
+        #expect(script.hear(script.message("full", at: 1)).arrived.map(\.id) == [id])
+    }
+
     /// A session with a bit of everything, as the server sends it.
     static func session(_ script: Script) -> [UInt8] {
         WebSocketScript.acceptance(of: Array(script.request.utf8))

@@ -88,13 +88,20 @@ struct Talk {
         for answer in Recorded.login.prefix(3) + [Recorded.notResumed] + Recorded.login.dropFirst(3) { hear(answer) }
     }
 
+    /// The server's word that it handled all that was sent.
+    var acknowledgement: String { "<a xmlns='urn:xmpp:sm:3' h='\(server.memory.management?.sent ?? 0)'/>" }
+
     /// A session in which one registration has its endpoint, and all is acknowledged.
-    static func registered() throws -> Talk {
+    static func registered(others: [RegistrationID] = []) throws -> Talk {
         var talk = Talk()
         talk.logIn()
+        for other in others {
+            talk.take(.register(other, vapid: nil))
+            talk.hear(Recorded.registered(try talk.lastID()) + talk.acknowledgement)
+        }
         talk.take(.register(registration, vapid: nil))
         let id = try talk.lastID()
-        talk.hear(Recorded.registered(id) + "<a xmlns='urn:xmpp:sm:3' h='1'/>")
+        talk.hear(Recorded.registered(id) + talk.acknowledgement)
         #expect(talk.reports.last == .registered(registration, endpoint: Recorded.endpoint, expires: Recorded.expiry))
         #expect(talk.server.parking != nil)
         _ = talk.said()

@@ -160,13 +160,15 @@ struct XMPPPushTests {
 
     @Test(arguments: [
         (MessageOutcome.taken, "<iq type='result' id='a' to='lab.example'/>"),
-        (.givenUp("expired"), "not-acceptable cancel"), (.notNow("full"), "recipient-unavailable wait"),
+        (.givenUp("expired"), "not-acceptable cancel"), (.notNow("unsaved"), "recipient-unavailable wait"),
+        (.full("full"), "recipient-unavailable wait"),
     ]) func `a push is answered once its app has it, or not`(outcome: MessageOutcome, answer: String) throws {
         var talk = try Talk.registered()
         talk.hear(Recorded.push("a", "aGVsbG8="))
         let message = try #require(talk.arrived.first)
         #expect(message.body == Array("hello".utf8))
         #expect(message.registration == Talk.registration)
+        talk.take(.settled(message.id, .kept))
         #expect(talk.said().isEmpty)
         talk.take(.settled(message.id, outcome))
         let words = answer.split(separator: " ").map(String.init)
@@ -250,6 +252,58 @@ struct XMPPPushTests {
         talk.hear(Recorded.push("b", "YQ=="))
         #expect(talk.said() == error("resource-constraint", "wait", id: "b") + Talk.question)
         #expect(talk.arrived.count == XMPPMemory.mostPending)
+    }
+
+    @Test func `an app that takes none of its pushes keeps no other's away`() throws {
+        var talk = try Talk.registered(others: ["b", "c"].map { Talk.registration(String(repeating: $0, count: 32)) })
+        func push(_ id: String, for digit: Character) -> String {
+            let registration = Talk.registration(String(repeating: digit, count: 32))
+            return Recorded.push(id, "YQ==", instance: XMPPPushServer.instance(of: registration))
+        }
+        func said() -> String {
+            defer { talk.hear(talk.acknowledgement) }
+            return talk.said()
+        }
+        talk.hear(push("c", for: "c"))
+        for index in 1..<XMPPMemory.mostPending { talk.hear(Recorded.push("a\(index)", "YQ==")) }
+        #expect(said().isEmpty)
+        // The sender of the oldest of those that are the most is told that nobody waits any longer.
+        let first = talk.arrived[1].id
+        talk.hear(push("b1", for: "b"))
+        #expect(talk.arrived.last?.id.text.hasPrefix("b1 ") == true)
+        #expect(said() == error("resource-constraint", "wait", id: "a1") + Talk.question)
+        let memory = try XMPPMemory(try #require(talk.memory), account: Talk.account.bareJID)
+        #expect(memory.pending.count == XMPPMemory.mostPending)
+        talk.take(.settled(first, .taken))
+        #expect(said().isEmpty, "that one was answered")
+        // Who had the one was never among the most.
+        talk.take(.settled(talk.arrived[0].id, .taken))
+        #expect(said() == "<iq type='result' id='c' to='lab.example'/>" + Talk.question)
+        // Where an iq comes again that was answered so, it is the same message, and the distributor has it.
+        talk.hear(Recorded.push("a1", "YQ=="))
+        #expect(talk.arrived.last?.id == first)
+        // Each has its share.
+        for index in 2...XMPPMemory.pendingShare { talk.hear(push("b\(index)", for: "b")) }
+        #expect(talk.arrived.last?.id.text.hasPrefix("b16 ") == true)
+        _ = said()
+        talk.hear(push("b17", for: "b"))
+        #expect(said() == error("resource-constraint", "wait", id: "b17") + Talk.question)
+    }
+
+    @Test func `many registrations of an app that takes nothing keep no other's pushes away either`() throws {
+        let others = (1...40).map { Talk.registration(String(repeating: "0", count: 30) + "\(10 + $0)") }
+        var talk = try Talk.registered(others: others)
+        for (number, other) in others.enumerated() {
+            talk.hear(Recorded.push("a\(number)", "YQ==", instance: XMPPPushServer.instance(of: other)))
+        }
+        for number in 1...XMPPMemory.pendingShare { talk.hear(Recorded.push("b\(number)", "YQ==")) }
+        #expect(talk.arrived.count == 40 + XMPPMemory.pendingShare)
+        _ = talk.said()
+        for message in talk.arrived.suffix(XMPPMemory.pendingShare) {
+            talk.take(.settled(message.id, .taken))
+            #expect(talk.said().hasPrefix("<iq type='result' id='b"))
+            talk.hear(talk.acknowledgement)
+        }
     }
 
     // MARK: - Times

@@ -76,7 +76,8 @@ extension FuzzTarget {
             case 7: input = .unregister(registration(&draw), endpoint: nil)
             case 8:
                 guard !arrived.isEmpty else { continue }
-                input = .settled(draw.pick(arrived), draw.pick([.taken, .givenUp("over"), .notNow("full")]))
+                let outcomes: [MessageOutcome] = [.kept, .taken, .givenUp("over"), .notNow("full"), .full("full")]
+                input = .settled(draw.pick(arrived), draw.pick(outcomes))
             case 9: input = .received(framed(draw.bytes()))
             case 10: input = .received(framed(Array(draw.pick(words).utf8)))
             default: input = .received(draw.bytes())
