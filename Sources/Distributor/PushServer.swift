@@ -5,9 +5,8 @@
 ///
 /// The driver opens the connection at the machine's agent, hands over what it reads, and does what a turn says in this
 /// order: it saves ``PushServerTurn/memory`` and ``PushServerTurn/arrived`` in one transaction, then sends
-/// ``PushServerTurn/output``, then passes on the reports. Where the transaction fails the output is not sent, each of
-/// the turn's messages is settled with `.notNow`, for which the value has its output sent, and then the driver redials.
-/// What the server must send again must not count as had in the next ``PushServerTurn/memory``.
+/// ``PushServerTurn/output``, then passes on the reports. Where the transaction fails nothing more is sent, and the
+/// driver redials with a value that it made of what was saved last.
 package protocol PushServer: Sendable {
     /// The URL that the machine's agent dials.
     var remote: String { get }

@@ -337,14 +337,10 @@ final class PushLink {
         deadline.follow(server.deadline)
     }
 
-    /// A turn could not be saved. Whoever saved nothing acknowledges nothing, and the value must not take for had what
-    /// is not kept: once it has said that the turn's messages are to come again, one that was made of what is kept
-    /// takes its place.
+    /// A turn could not be saved. The value must not take for had what is not kept: one that was made of what is kept
+    /// takes its place. Nothing more is said on the socket, not even that the turn's messages are to come again: the
+    /// server would count words that the new value has not said. What is not acknowledged comes again by itself.
     private func lose() {
-        while !inputs.isEmpty {
-            unsent += server.take(inputs.removeFirst(), at: .now()).output
-            flush()
-        }
         reopen(after: GrowingPause.longest)
         waitsForStore = true
         inputs = []
