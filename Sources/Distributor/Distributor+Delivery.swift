@@ -129,6 +129,11 @@ extension Distributor {
             }
         case .refused, .unanswered, .notStarted, .unknown:
             waiting.tellFailures = min(waiting.tellFailures + 1, 64)
+            waiting.tellWaitsForStart =
+                switch answer {
+                case .notStarted, .unknown: true
+                case .taken, .refused, .unanswered: false
+                }
             waiting.tellRetry = now.uptime + limits.startRetry.wait(after: waiting.tellFailures)
         }
         work[number] = waiting
@@ -207,7 +212,7 @@ extension Distributor {
         case .taken, .refused, .unanswered:
             work[old.number]?.startFailures = 0
             forgetWhatWasTold(app)
-            for number in ledger.apps[app]?.registrations ?? [] { work[number]?.startSucceeded() }
+            for number in ledger.apps[app]?.registrations ?? [] { hasStarted(number) }
             registration.unknownSince = nil
             registration.unknownAnswers = 0
         case .notStarted(let why):
@@ -244,16 +249,19 @@ extension Distributor {
             if attempts.values.contains(where: { $0.app == app }) { continue }
             forgetWhatWasTold(app)
             for number in usage.registrations.sorted() {
-                work[number]?.startSucceeded()
                 work[number]?.tellRetry = .zero
-                guard var registration = ledger.registrations[number], registration.unknownSince != nil else {
-                    continue
-                }
-                registration.unknownSince = nil
-                registration.unknownAnswers = 0
-                ledger.put(registration)
+                hasStarted(number)
             }
         }
+    }
+
+    /// The app of a registration runs.
+    private mutating func hasStarted(_ number: Int64) {
+        work[number]?.startSucceeded()
+        guard var registration = ledger.registrations[number], registration.unknownSince != nil else { return }
+        registration.unknownSince = nil
+        registration.unknownAnswers = 0
+        ledger.put(registration)
     }
 
     mutating func busConnected(_ now: Moment) {

@@ -6,8 +6,10 @@ extension Distributor {
     /// room, which may never come, and its app would wait for an endpoint all the while.
     mutating func registrationsFull(_ id: RegistrationID, _ why: String, at server: ServerName, _ now: Moment) {
         sessions[server]?.asked[id] = nil
-        // One that was ended meanwhile, or has an endpoint, needs no room.
-        guard let registration = ledger.registration(at: server, id), registration.endpoint == nil else { return }
+        guard let registration = ledger.registration(at: server, id) else { return }
+        work[registration.number]?.register = nil
+        // It has its room.
+        guard registration.endpoint == nil else { return tidy(registration.number) }
         let hadCalls = work[registration.number]?.calls.isEmpty == false
         answerCalls(of: registration.number, .failed(.internalError, why))
         // A call that was answered is all that such an app needs to know.

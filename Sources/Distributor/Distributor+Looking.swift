@@ -43,6 +43,11 @@ extension Distributor {
         Set(work.lazy.filter { !$0.value.queue.isEmpty }.compactMap { ledger.registrations[$0.key]?.request.app.name })
     }
 
+    /// Whether just this is registered.
+    package func isRegistered(_ request: RegistrationRequest) -> Bool {
+        ledger.registrations.values.contains { $0.request == request }
+    }
+
     /// The apps that have a registration of this token.
     package func apps(registeredAs token: String) -> [AppIdentity] {
         ledger.registrations.values.lazy.map(\.request).filter { $0.token == token }.map(\.app)

@@ -6,7 +6,8 @@
 /// The driver opens the connection at the machine's agent, hands over what it reads, and does what a turn says in this
 /// order: it saves ``PushServerTurn/memory`` and ``PushServerTurn/arrived`` in one transaction, then sends
 /// ``PushServerTurn/output``, then passes on the reports. Where the transaction fails nothing more is sent, and the
-/// driver redials with a value that it made of what was saved last.
+/// driver redials with a value that it made of what was saved last. While it is known that nothing can be saved, there
+/// is nothing in a turn that is: its messages are settled with `.notNow`.
 package protocol PushServer: Sendable {
     /// The URL that the machine's agent dials.
     var remote: String { get }

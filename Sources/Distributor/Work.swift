@@ -21,6 +21,8 @@ struct Work: Sendable {
     /// When it may be tried.
     var tellRetry = Duration.zero
     var tellFailures = 0
+    /// Whether it is for its start that it waits: an app that refuses its endpoint is not called all the time.
+    var tellWaitsForStart = false
 
     /// When the server may be asked to register it; `nil` where it need not be.
     var register: Duration?
@@ -38,6 +40,7 @@ struct Work: Sendable {
     mutating func startSucceeded() {
         if startFailures > 0 { retry = .zero }
         startFailures = 0
+        if tellWaitsForStart { (tellRetry, tellWaitsForStart) = (.zero, false) }
     }
 
     /// Whether nothing is under way.

@@ -122,6 +122,20 @@ struct MessageTests {
         #expect(starts.last.map { $0 - starts[0] } ?? .zero > .seconds(600), "\(starts)")
     }
 
+    @Test mutating func `an app that is there again is so with all its registrations`() {
+        let (first, second) = (world.registered(), world.registered(Harness.request("other")))
+        world.pass(.seconds(3600))
+        for registration in [first, second] {
+            world.arrive("\(registration.number)", registration)
+            world.answerAll(.unknown)
+        }
+        #expect(world.store.registrations.count { $0.unknownSince != nil } == 2, "\(world.store.registrations)")
+        world.passToCall()
+        // Of one of them this says as much as of the other.
+        world.take(.answered(attempt: world.calls[0].attempt, .taken))
+        #expect(world.store.registrations.allSatisfy { $0.unknownSince == nil }, "\(world.store.registrations)")
+    }
+
     @Test mutating func `an app that was started for one registration has at once what waits for the others`() {
         let (first, second) = (world.registered(), world.registered(Harness.request("other")))
         world.arrive("1", first)

@@ -91,6 +91,17 @@ struct SavingTests {
         #expect(world.settled == [:])
     }
 
+    @Test mutating func `what a server was told before something could not be saved it is told again`() {
+        let registration = world.registered()
+        world.arrive("1", registration)
+        world.answerAll(.taken)
+        world.storeFails = true
+        world.arrive("2", registration)
+        world.storeFails = false
+        world.take(.reported(Harness.north, .loggedIn))
+        #expect(world.settled["1"] == .taken, "\(world.settled)")
+    }
+
     @Test mutating func `what was asked before the machine slept has its time afterwards`() {
         let registration = world.registered()
         world.arrive("1", registration)

@@ -198,6 +198,18 @@ private func failed(_ reason: String) -> String {
         expect(await desk.owner.refusals.count, is: RefusalPacer.burst + 1)
     }
 
+    @Test(arguments: kinds) func `an app registers what is registered as often as it likes`(
+        _ kind: PrivateBus.Kind
+    ) async throws {
+        let desk = try await Desk(kind)
+        await onQueue { desk.owner.keeps = true }
+        let again = Array(
+            repeating: #"register2={"service": "org.example.App", "token": "t"}"#, count: RegistrationPacer.burst + 10)
+        let said = desk.run(["own=org.example.App"] + again)
+        #expect(said.count { $0 == succeeded } == again.count, "\(said.suffix(3))")
+        expect(await desk.owner.refusals, is: [])
+    }
+
     @Test(arguments: kinds) func `a bus that is killed and started again is served again`(
         _ kind: PrivateBus.Kind
     ) async throws {

@@ -41,6 +41,11 @@ final class Recorder: AppBusOwner {
         if let given = self.answer { answer(given) } else { unanswered.append(answer) }
     }
 
+    /// Whether everything that was asked for once is registered.
+    var keeps = false
+
+    func isRegistered(_ request: RegistrationRequest) -> Bool { keeps && requests.contains(request) }
+
     func apps(registeredAs token: String) -> [AppIdentity] { registered[token] ?? [] }
 
     func unregisterAsked(_ app: AppIdentity, token: String) { ended.append("\(app.name) \(token)") }

@@ -33,7 +33,7 @@ struct XMPPMemory: Hashable, Sendable {
     var resource: String
     /// The full JID that the server bound last; `nil` before the first.
     var fullJID: String?
-    /// The push service that the server named.
+    /// The push service: that of the configuration, or that the server named.
     var service: String?
     /// The session.
     var management: XMPPStreamManagement?

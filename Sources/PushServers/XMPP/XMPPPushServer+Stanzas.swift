@@ -137,9 +137,9 @@ extension XMPPPushServer {
             ArrivedMessage(id: message, registration: registration, body: body, urgency: .normal, expires: nil))
     }
 
-    /// Sees to it that one more push may wait for its answer. Where as many wait as may, the registration that has the
-    /// most of them gives up the answer to its oldest: that push is the distributor's already, but its sender is told
-    /// no later that it failed. An app that takes nothing so keeps no push from another one.
+    /// Sees to it that one more push may wait for its answer. Where as many wait as may, of the other registrations the
+    /// one that has the most gives up the answer to its oldest: that push is the distributor's already, but its sender
+    /// is told no later that it failed. An app that takes nothing so keeps no push from another one.
     ///
     /// - Returns: `false` where the registration has its share.
     private mutating func makeRoom(for registration: RegistrationID, _ turn: inout PushServerTurn) -> Bool {

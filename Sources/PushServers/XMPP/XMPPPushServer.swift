@@ -111,10 +111,16 @@ package struct XMPPPushServer: PushServer {
             do throws(DamagedState) {
                 self.memory = try XMPPMemory(memory, account: account.bareJID)
                 saved = self.memory
+                if let before = self.memory.service, let service = account.service, before != service {
+                    loss = "the account has another push service than \(before)"
+                    // With a session that goes on nothing is told.
+                    (self.memory.management, self.memory.pending) = (nil, [])
+                }
             } catch {
                 loss = "what was kept of \(account.bareJID) is damaged, or another account's"
             }
         }
+        if let service = account.service { self.memory.service = service }
     }
 
     package var remote: String { account.remote }

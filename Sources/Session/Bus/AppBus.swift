@@ -178,15 +178,14 @@ package final class AppBus {
             guard let self else { return }
             switch result {
             case .success(let identity):
-                guard registrations.admits(identity, at: now()) else {
-                    let seconds = RegistrationPacer.refill.components.seconds
-                    let why = "it registers too often, for which there is once in \(seconds) s"
-                    refused("\(sender) called Register for \(identity.name): \(why)")
-                    return answer(.failed(.internalError, why))
-                }
                 let request = RegistrationRequest(
                     app: identity, token: asked.token, version: asked.version, kind: asked.kind,
                     summary: asked.summary, vapid: asked.vapid)
+                guard owner?.isRegistered(request) == true || registrations.admits(identity, at: now()) else {
+                    let why = "too much is registered at a time, by it or by all"
+                    refused("\(sender) called Register for \(identity.name): \(why)")
+                    return answer(.failed(.internalError, why))
+                }
                 owner?.registerAsked(request, answer: answer)
             case .failure(let refusal):
                 let name = String(asked.service.prefix(64)).printable

@@ -13,6 +13,10 @@ package protocol AppBusOwner: AnyObject {
     func registerAsked(
         _ request: RegistrationRequest, answer: @escaping @AgentQueue (RegistrationAnswer) -> Void)
 
+    /// Whether an app, which is verified, has registered the same before: nothing is to be done then but to tell it
+    /// its endpoint.
+    func isRegistered(_ request: RegistrationRequest) -> Bool
+
     /// The apps that have a registration of this token, to find out whose the caller is that wants to end it.
     func apps(registeredAs token: String) -> [AppIdentity]
 

@@ -3,8 +3,8 @@
 internal import DialtoneDistributor
 internal import DialtoneNetworkPath
 
-/// How often the apps of one account (``AppIdentity/account``) may register. Each time is a write to the disk, and
-/// often a word with the push server.
+/// How often the apps of one account (``AppIdentity/account``) may register what is not registered yet. Each time is a
+/// write to the disk, and often a word with the push server.
 ///
 /// To end a registration is free: there is one for each time that an app registered, and one that is refused would go
 /// on for ever.

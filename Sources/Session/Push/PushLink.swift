@@ -80,6 +80,8 @@ final class PushLink {
     private var loginUptime: Duration?
     /// Whether it was given up because nothing could be saved.
     private var waitsForStore = false
+    /// Before it is opened again for that. What is small may find room where a push does not.
+    private var storePause = GrowingPause()
     /// Counts the connections that were asked for, to tell what comes of an earlier one.
     private var round = 0
     private var isClosed = false
@@ -325,6 +327,7 @@ final class PushLink {
 
     private func carryOut(_ turn: PushServerTurn) {
         guard onTurn?(turn) ?? true else { return lose() }
+        if !turn.arrived.isEmpty { storePause.reset() }
         unsent += turn.output
         flush()
         for report in turn.reports {
@@ -348,9 +351,11 @@ final class PushLink {
         deadline.follow(server.deadline)
     }
 
-    /// It can be saved again: what was given up for that is opened at once.
+    /// It can be saved again: what was given up for that is opened soon.
     func storeWorks() {
-        if waitsForStore { reopen(after: .zero) }
+        guard waitsForStore else { return }
+        waitsForStore = false
+        reopen(after: storePause.next())
     }
 
     /// The value wants another socket, for a reason of its own.

@@ -95,7 +95,6 @@ final class PushService {
     /// Makes the configuration's word hold: at the start, and at each reload. A server that stays keeps its connection.
     func apply(_ settings: PushSettings?) {
         guard settings != self.settings || link == nil else { return }
-        let earlier = self.settings
         self.settings = settings
         link?.close()
         link = nil
@@ -106,9 +105,7 @@ final class PushService {
             memories[other] = nil
         }
         command(.use(name)) { _ in }
-        if earlier?.name == name, earlier?.service != settings.service {
-            take(.reported(name, .identityLost("the account has another push service")))
-        } else if memories[name] == nil, distributor.hasEndpoints(at: name) {
+        if memories[name] == nil, distributor.hasEndpoints(at: name) {
             take(.reported(name, .identityLost("what was kept of the server is lost")))
         }
         do throws(PushServiceError) {
@@ -244,6 +241,8 @@ extension PushService: AppBusOwner {
         registrationCalls[call] = answer
         take(.register(request, call: call))
     }
+
+    func isRegistered(_ request: RegistrationRequest) -> Bool { distributor.isRegistered(request) }
 
     func apps(registeredAs token: String) -> [AppIdentity] { distributor.apps(registeredAs: token) }
 

@@ -176,6 +176,18 @@ struct XMPPLiesTests {
         #expect(talk.reports == [.loggedIn])
     }
 
+    @Test func `at another push service the identity is another one`() {
+        var talk = Talk()
+        talk.logIn()
+        for (service, isLost) in [("lab.example", false), ("push.example", true), ("push.example", false)] {
+            talk = Talk(memory: talk.memory, account: Talk.account(service: service))
+            // Where it is another one, no session goes on in which that would not be told.
+            if isLost { talk.logIn() } else { talk.logInAnew() }
+            let lost = PushServerReport.identityLost("the account has another push service than lab.example")
+            #expect(talk.reports == (isLost ? [.loggedIn, lost] : [.loggedIn]), "\(service)")
+        }
+    }
+
     // MARK: - Anything
 
     @Test(arguments: seeds(30)) func `whatever the server says, in whatever order, nothing traps and all is bounded`(
