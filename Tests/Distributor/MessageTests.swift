@@ -119,7 +119,7 @@ struct MessageTests {
             for call in calls { world.take(.answered(attempt: call.attempt, .notStarted("it ended at its start"))) }
             if world.calls.isEmpty { world.passToCall() }
         }
-        #expect(starts.last.map { $0 - starts[0] } ?? .zero > .seconds(600), "\(starts)")
+        #expect(starts.last.map { $0 - starts[0] } ?? .zero > .seconds(1200), "\(starts)")
     }
 
     @Test mutating func `an app that is there again is so with all its registrations`() {
