@@ -214,6 +214,14 @@ private final class Flood {
         try await eventually("both are back") {
             line.caller.news == ["connected", "lost", "connected"] && line.server.news == line.caller.news
         }
+        // The server asks for its name when it is back.
+        let isOwned = Lock(false)
+        try await eventually("its name is back") {
+            line.caller.connection?.hasOwner(name) { answer in
+                if case .success(true) = answer { isOwned.withLock { $0 = true } }
+            }
+            return isOwned.withLock { $0 }
+        }
         // An answer to who asked on the bus before is nobody's.
         await onQueue { for call in calls.withLock({ $0 }) { call.reply() } }
         async let again = line.caller.call(name, "Keep")

@@ -78,9 +78,13 @@ struct PushStories {
             expect(try await stage.post(["medicine"], to: endpoint), is: ["201"])
             expect(try stage.messages(of: Self.app), is: ["medicine"])
             let metrics = try await stage.dialtone("metrics", "--prometheus")
-            for line in ["given_up_messages_total 1", "failed_tries_total 4", "taken_messages_total 1"] {
+            for line in ["given_up_messages_total 1", "taken_messages_total 1"] {
                 #expect(metrics.lines.contains("dialtone_push_\(line)"), "\(metrics)")
             }
+            // The second one may have come while the program of the first was ending.
+            let line = metrics.lines.first { $0.hasPrefix("dialtone_push_failed_tries_total ") }
+            let tries = line?.split(separator: " ").last.flatMap { Int($0) }
+            #expect(tries.map { $0 >= 4 } == true, "\(metrics)")
         }
     }
 
