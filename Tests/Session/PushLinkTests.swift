@@ -104,8 +104,10 @@ import Testing
         await onQueue { bench.agent.say("x") }
         try await eventually("it is taken") { script.inputs.last == .received(Array("x".utf8)) }
         await onQueue { bench.agent.breakSocket() }
-        try await eventually("the next one is taken") { script.inputs.last == .opened }
-        #expect(script.inputs.suffix(2) == [.disconnected, .opened])
+        try await eventually("the next one is taken") { script.inputs.contains(.opened) }
+        // It may be parked again by now.
+        let inputs = script.inputs.prefix { $0 != .opened }
+        #expect(inputs.last == .disconnected, "\(inputs)")
         await onQueue { bench.close() }
     }
 
