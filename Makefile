@@ -144,6 +144,7 @@ bench-build: deps-test
 	$(BUILD) $(RELEASE) --product dialtone-tls
 	$(BUILD) $(RELEASE) --product dialtone-session
 	$(BUILD) --package-path Benchmarks --configuration release
+	@scripts/python-varlink >/dev/null || echo 'Without PyPI, push is not measured.'
 
 ifneq ($(COMPARE),)
 bench:

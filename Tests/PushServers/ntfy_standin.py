@@ -6,7 +6,7 @@
 #
 # A message whose body is "hold" is stored and not sent to who is subscribed now: as if the socket broke before.
 #
-# Usage: ntfy_standin.py [--token TOKEN] [--ping SECONDS] [--host ADDRESS --ports WEBSOCKET HTTP]
+# Usage: ntfy_standin.py [--token TOKEN] [--ping SECONDS] [--pong SECONDS] [--host ADDRESS --ports WEBSOCKET HTTP]
 import argparse
 import asyncio
 import base64
@@ -128,6 +128,7 @@ async def main():
     options = argparse.ArgumentParser()
     options.add_argument("--token")
     options.add_argument("--ping", type=float, default=45)
+    options.add_argument("--pong", type=float, default=15)
     options.add_argument("--host", default="127.0.0.1")
     options.add_argument("--ports", type=int, nargs=2, default=[0, 0])
     options = options.parse_args()
@@ -136,7 +137,7 @@ async def main():
     threading.Thread(target=publishing.serve_forever, daemon=True).start()
     async with serve(
         ntfy.serve, options.host, options.ports[0], process_request=ntfy.check, ping_interval=options.ping,
-        ping_timeout=15,
+        ping_timeout=options.pong,
     ) as server:
         print(server.sockets[0].getsockname()[1], publishing.server_address[1], flush=True)
         await loop.run_in_executor(None, sys.stdin.read)

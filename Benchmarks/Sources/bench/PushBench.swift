@@ -30,6 +30,8 @@ final class PushBench: Sendable {
         server = try await lab.server.spawn([
             PyPI.python ?? "", "-u", "\(SourceTree.root)/Tests/PushServers/ntfy_standin.py", "--host", address,
             "--ports", "\(ports.0)", "\(ports.1)", "--ping", "\(PushProbe.pings)",
+            // The bare reader answers no ping.
+            "--pong", "3600",
         ])
         _ = try await server.line(containing: "\(ports.0) \(ports.1)")
         better = try await lab.host.run {
