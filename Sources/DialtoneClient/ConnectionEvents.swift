@@ -51,6 +51,12 @@ public struct ConnectionEvents: AsyncSequence, Sendable {
             self.parameters = parameters
         }
 
+        private func begin() -> DialtoneStream<ConnectionsAPI.Monitor>.Iterator {
+            // After an earlier reply the next one may come only in hours.
+            let timeout = parameters.after == nil ? DialtoneClient.defaultTimeout : nil
+            return client.stream(ConnectionsAPI.Monitor.self, parameters, timeout: timeout).makeAsyncIterator()
+        }
+
         /// What is told next. It never returns `nil`.
         public mutating func next() async throws(DialtoneError) -> Element? {
             try await next(isolation: nil)
@@ -62,10 +68,7 @@ public struct ConnectionEvents: AsyncSequence, Sendable {
         ) async throws(DialtoneError) -> Element? {
             while true {
                 if isLost { try await pause.wait() }
-                // Behind an earlier reply nothing may come for hours.
-                let timeout = parameters.after == nil ? DialtoneClient.defaultTimeout : nil
-                let monitor = client.stream(ConnectionsAPI.Monitor.self, parameters, timeout: timeout)
-                var current = stream ?? monitor.makeAsyncIterator()
+                var current = stream ?? begin()
                 var failure = DialtoneError.interrupted(method: ConnectionsAPI.Monitor.name, .hungUp)
                 do throws(DialtoneError) {
                     if let reply = try await current.next(isolation: isolation) {

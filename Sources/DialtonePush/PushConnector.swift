@@ -53,7 +53,7 @@ final class PushConnector {
     /// What the app was told of in this process: a distributor that says the same again brings no news.
     private var told: [PushType: PushCredentials] = [:]
     private var unanswered = 0
-    /// Whether the app was told that the distributor takes its calls for pushes like any others.
+    /// Whether the app was told that the distributor delivers its calls like any other pushes.
     private var isToldDemoted = false
 
     nonisolated init(_ settings: Settings) { self.settings = settings }
@@ -212,7 +212,7 @@ final class PushConnector {
         }
     }
 
-    /// Dialtone's distributor says with what it tells as what a registration counts, if that is not what was asked for.
+    /// Dialtone's distributor names a registration's type in each call, if it is not the one that was asked for.
     private func noteDemotion(_ registration: Registration, _ arguments: [String: BusValue]) {
         guard registration.type == .voIP else { return }
         let isDemoted = arguments["org.dialtone.type"]?.text == PushType.standard.rawValue

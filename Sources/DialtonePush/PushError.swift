@@ -73,7 +73,7 @@ public enum PushError: Error, Hashable, Sendable, CustomStringConvertible {
         case .demoted:
             """
             The distributor delivers pushes for calls like any others now, since the app completed several of them too \
-            late. Complete each within 30 s; a registration that the app gives up and makes anew begins afresh.
+            late. Complete each within 30 s. To get calls at once again, give the registration up and register again.
             """
         case .unreadable(let type, let reason):
             "A \(type.rawValue) push could not be read: \(reason)."

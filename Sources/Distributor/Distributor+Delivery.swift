@@ -213,8 +213,6 @@ extension Distributor {
             work[old.number]?.startFailures = 0
             forgetWhatWasTold(app)
             for number in ledger.apps[app]?.registrations ?? [] { hasStarted(number) }
-            registration.unknownSince = nil
-            registration.unknownAnswers = 0
         case .notStarted(let why):
             if toldNotStarted.insert(app).inserted {
                 effects.append(.report(.notStarted(.init(registration), why: why.shortened)))

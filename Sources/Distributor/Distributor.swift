@@ -144,7 +144,8 @@ package struct Distributor: Sendable {
         storeFailure = StoreFailure(
             failures: failures, why: why, retry: now.uptime + limits.saveRetry.wait(after: failures))
         holdBack()
-        // A server's value is made anew of what was saved, and what it was told since is gone with the old one.
+        // The driver replaces the server's value by one of what was saved. The new one knows nothing of what the old
+        // one was told since.
         for server in sessions.keys { sessions[server]?.hasSettledAgain = false }
         for number in newMessages { takeBack(message: number, why) }
         for number in newRegistrations { takeBack(registration: number, why) }

@@ -6,8 +6,8 @@
 /// The driver opens the connection at the machine's agent, hands over what it reads, and does what a turn says in this
 /// order: it saves ``PushServerTurn/memory`` and ``PushServerTurn/arrived`` in one transaction, then sends
 /// ``PushServerTurn/output``, then passes on the reports. Where the transaction fails nothing more is sent, and the
-/// driver redials with a value that it made of what was saved last. While it is known that nothing can be saved, there
-/// is nothing in a turn that is: its messages are settled with `.notNow`.
+/// driver redials with a value that it made of what was saved last. While the distributor knows that it can save
+/// nothing, it saves nothing of a turn and settles the messages with `.notNow`.
 package protocol PushServer: Sendable {
     /// The URL that the machine's agent dials.
     var remote: String { get }
@@ -46,8 +46,8 @@ package enum PushServerInput: Hashable, Sendable {
     /// The server is to end this registration, whose endpoint is told for servers that know no other name for it.
     /// Ignored and said again like a registration. A server without a word for it confirms at once.
     case unregister(RegistrationID, endpoint: String?)
-    /// What became of a message that arrived; that it is kept, and later what came of it. It has been saved. It may be
-    /// a message of the process before, and be told twice; what cannot be told on this session is ignored, and the same
+    /// A message that arrived is on disk (`.kept`), and later: what became of it, which is on disk by then. It may be a
+    /// message of the process before, and be told twice; what cannot be told on this session is ignored, and the same
     /// is said when the message comes again.
     case settled(ServerMessageID, MessageOutcome)
     /// The deadline is there.

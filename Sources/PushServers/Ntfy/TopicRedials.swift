@@ -5,14 +5,15 @@
 /// While it is given up no push comes for any app, and the server counts one request more (ntfy's
 /// `visitor-request-limit`). An app can register and end its registration as often as it likes.
 struct TopicRedials: Sendable {
-    /// So many times at once: a person who sets up some apps waits for none of them.
+    /// So many at once: a person who sets up a few apps waits for none of them.
     static let free = 5
     /// The pause before the next time after those. Each later one is twice as long.
     static let firstPause = Duration.seconds(10)
     /// The longest pause. As long as an app may have to wait for its endpoint: after that time a server is asked once
     /// more (`DistributorLimits.serverAnswer`).
     static let longestPause = Duration.seconds(60)
-    /// After so long without a new topic it begins anew. In the long run it is once a minute, whatever somebody does.
+    /// After this long without a new topic, ``free`` redials are allowed at once again. So however often an app
+    /// registers, there is one redial a minute in the long run.
     static let calm = longestPause * free
 
     private var count = 0

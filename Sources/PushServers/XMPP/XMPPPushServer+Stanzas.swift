@@ -21,8 +21,8 @@ extension XMPPPushServer {
 
     /// The server counts what it sends behind `enabled`.
     ///
-    /// - Returns: `false` for a stanza that was handled before the agent's opening resumed by a lower count. Its answer
-    ///   was given, or is still to be; a second copy that waited for its app would take the room of those that are new.
+    /// - Returns: `false` for a stanza that was handled before the agent's opening resumed by a lower count. It is
+    ///   answered once; a second copy would only take the place of a new push.
     private mutating func countsAsNew() -> Bool {
         guard phase != .enabling, let before = memory.management?.handled else { return true }
         memory.management?.handled = before &+ 1
@@ -138,8 +138,8 @@ extension XMPPPushServer {
     }
 
     /// Sees to it that one more push may wait for its answer. Where as many wait as may, of the other registrations the
-    /// one that has the most gives up the answer to its oldest: that push is the distributor's already, but its sender
-    /// is told no later that it failed. An app that takes nothing so keeps no push from another one.
+    /// one that has the most gives up the answer to its oldest: the distributor has that push, but its sender is told
+    /// now that it failed. So an app that takes nothing keeps no push from another one.
     ///
     /// - Returns: `false` where the registration has its share.
     private mutating func makeRoom(for registration: RegistrationID, _ turn: inout PushServerTurn) -> Bool {

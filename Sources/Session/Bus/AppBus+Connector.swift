@@ -25,8 +25,6 @@ extension AppBus {
         _ telling: AppTelling, mayStart: Bool, triesLeft: Int, _ completion: @escaping @AgentQueue (AppAnswer) -> Void
     ) {
         let name = telling.app.name
-        // Of its time none was the app's: nobody has called it.
-        let late = AppAnswer.notStarted("it did not take its name in time")
         bus?.owner(of: name) { [weak self] answer in
             switch answer {
             case .success(let owner?): self?.check(owner, telling, triesLeft, completion)
@@ -34,13 +32,11 @@ extension AppBus {
                 self?.bus?.start(name, limit: telling.timeout) { [weak self] answer in
                     switch answer {
                     case .success: self?.find(telling, mayStart: false, triesLeft: triesLeft, completion)
-                    case .failure(.timedOut): completion(late)
-                    case .failure(let failure): self?.tell(failure, of: name, completion)
+                    case .failure(let failure): self?.tell(failure, of: name, isCalled: false, completion)
                     }
                 }
             case .success(nil): completion(.notStarted("it ended at its start"))
-            case .failure(.timedOut): completion(late)
-            case .failure(let failure): self?.tell(failure, of: name, completion)
+            case .failure(let failure): self?.tell(failure, of: name, isCalled: false, completion)
             }
         }
     }
@@ -81,7 +77,7 @@ extension AppBus {
             case .failure(.unknownService), .failure(.refusedByBus(BusFailure.Name.nameHasNoOwner, _)):
                 guard triesLeft > 1 else { return completion(.refused("it ended before it was called")) }
                 self?.find(telling, mayStart: true, triesLeft: triesLeft - 1, completion)
-            case .failure(let failure): self?.tell(failure, of: telling.app.name, completion)
+            case .failure(let failure): self?.tell(failure, of: telling.app.name, isCalled: true, completion)
             }
         }
     }
@@ -118,12 +114,14 @@ extension AppBus {
         return .refused("it acknowledged another message")
     }
 
+    /// - Parameter isCalled: whether the app was called. Before that no time was the app's.
     private func tell(
-        _ failure: BusFailure, of name: String, _ completion: @escaping @AgentQueue (AppAnswer) -> Void
+        _ failure: BusFailure, of name: String, isCalled: Bool,
+        _ completion: @escaping @AgentQueue (AppAnswer) -> Void
     ) {
         switch failure {
         case .disconnected: break
-        case .timedOut: completion(.unanswered)
+        case .timedOut: completion(isCalled ? .unanswered : .notStarted("it did not take its name in time"))
         case .serviceEnded: completion(.refused("it ended before it answered"))
         case .error(let error, let text): completion(.refused(text.isEmpty ? error : text))
         case .refusedByBus: completion(.notStarted("\(failure)"))

@@ -2,9 +2,9 @@
 
 internal import DialtoneNetworkPath
 
-/// Which refusals of callers are told. A program that calls on and on fills no log, and has nobody wait for it.
+/// Which refusals of callers are told. A program that calls without end does not fill the log.
 struct RefusalPacer {
-    /// So many at once: whoever tries something sees all of it.
+    /// So many are told at once: somebody who tries something out sees each refusal.
     static let burst = 16
     /// Then one in this time.
     static let refill = Duration.seconds(60)
