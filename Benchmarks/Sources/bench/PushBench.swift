@@ -21,6 +21,7 @@ final class PushBench: Sendable {
     private let session: LabProcess
     private let bus: PrivateBus
     private let better: RouteChanger
+    private let isBetterThere = Lock(false)
     private let apps: [PushApp]
     private let server: LabProcess
 
@@ -121,9 +122,13 @@ final class PushBench: Sendable {
     }
 
     /// Moves the connection to the other path, and returns when somebody is logged in on the new socket.
-    func roam(_ round: Int) async throws {
+    func roam() async throws {
         let before = try await epoch
-        try better.change(add: round % 2 == 0)
+        try better.change(
+            add: isBetterThere.withLock { isThere in
+                isThere.toggle()
+                return isThere
+            })
         try await isOpen(after: before)
     }
 

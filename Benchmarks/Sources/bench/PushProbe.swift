@@ -54,7 +54,7 @@ enum PushProbe {
             let asleep = try await stage.measure(rare, against: reader) { _ in try await stage.settle() }
             let awake = try await stage.measure(often, against: reader) { _ in }
             let moves = Rounds(count: 40, warmUp: 3, pause: .milliseconds(1))
-            let roamed = try await stage.measure(moves, against: reader) { try await stage.roam($0) }
+            let roamed = try await stage.measure(moves, against: reader) { _ in try await stage.roam() }
             return Figures(asleep: asleep, awake: awake, roamed: roamed, idle: try await stage.beIdle(for: window))
         }
     }
