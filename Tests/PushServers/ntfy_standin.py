@@ -10,6 +10,7 @@
 import argparse
 import asyncio
 import base64
+import contextlib
 import http.server
 import json
 import random
@@ -98,7 +99,9 @@ class Ntfy:
         self.cache.append(message)
         for names, socket in [] if held else list(self.subscribers):
             if topic in names:
-                await self.send(socket, message)
+                # One that is closing is no reason that the next one hears nothing.
+                with contextlib.suppress(ConnectionClosed):
+                    await self.send(socket, message)
         return message
 
 

@@ -163,7 +163,7 @@ final class PushBench: Sendable {
     func beIdle(for window: Duration) async throws -> PushProbe.Idle {
         for app in apps { await app.leave() }
         try await settle()
-        try await Task.sleep(for: IdleProbe.settling)
+        try await Task.sleep(for: PushProbe.settling)
         let (session, daemon) = (session.processID, agent.process.processID)
         let before = (
             try ProcessCost.switches(of: session), try ProcessCost.switches(of: daemon),
