@@ -113,8 +113,7 @@ let package = Package(
 
         // The network: pure verdicts, the kernel's word, names, and the public library.
         .target(name: "NetworkPath", swiftSettings: strict),
-        .systemLibrary(
-            name: "CNetlink", pkgConfig: "libnl-route-3.0", providers: [.apt(["libnl-3-dev", "libnl-route-3-dev"])]),
+        .systemLibrary(name: "CNetlink", pkgConfig: "libnl-3.0", providers: [.apt(["libnl-3-dev"])]),
         .target(name: "Netlink", dependencies: ["CNetlink", "NetworkPath", "Platform"], swiftSettings: strict),
         .systemLibrary(name: "CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
         .target(name: "Resolver", dependencies: ["CAres", "NetworkPath", "Platform"], swiftSettings: strict),
