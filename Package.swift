@@ -251,8 +251,9 @@ let package = Package(
         .executableTarget(
             name: "dialtone",
             dependencies: [
-                "Connection", "DialtoneAPI", "DialtoneClient", "Hooks", "NetworkPath", "Platform", "Presentation",
-                "Processes", "PushAPI", "Reachability", "ServerProbe", "Systemd", "Varlink", arguments, logging,
+                "Configuration", "Connection", "DialtoneAPI", "DialtoneClient", "Hooks", "NetworkPath", "Platform",
+                "Presentation", "Processes", "PushAPI", "Reachability", "ServerProbe", "Systemd", "Varlink", arguments,
+                logging,
             ],
             swiftSettings: small),
 

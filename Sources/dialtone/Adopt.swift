@@ -10,19 +10,19 @@ struct Adopt: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Have the agent keep a connection that another program opened.",
         discussion: """
-            Inherits the socket as a descriptor, as in `dialtone adopt chat --fd 3 3<>/dev/tcp/192.0.2.1/5222` of \
-            bash. Writes the connection's name.
+            Inherits the socket as a descriptor, as in `dialtone adopt chat --fd 3 3<>/dev/tcp/192.0.2.1/5222` in \
+            bash. Prints the connection's name.
             """)
 
-    @Argument(help: "The name it is to have.")
+    @Argument(help: "The connection's name.")
     var name: String
 
-    @Option(help: ArgumentHelp("The descriptor of its socket.", valueName: "number"))
+    @Option(help: ArgumentHelp("The socket's descriptor.", valueName: "number"))
     var fd: Int32
 
     @Option(
         help: ArgumentHelp(
-            "Where to dial when it is lost, as in tcp://chat.example.com:5222; by default it is not dialled.",
+            "The server to dial when the socket is lost, as in tcp://chat.example.com:5222; by default none.",
             valueName: "url"))
     var remote: String?
 
@@ -40,7 +40,7 @@ struct Adopt: AsyncParsableCommand {
 
     func run() async throws {
         let name = try await DialtoneClient().adopt(
-            OwnedDescriptor(fd), as: name, remote: remote, settings: try policy.settings())
+            OwnedDescriptor(fd), as: name, remote: remote, settings: try policy.settings(to: remote))
         Output.write([name])
     }
 }

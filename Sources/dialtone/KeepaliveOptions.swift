@@ -12,34 +12,38 @@ struct KeepaliveOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The longest time between two keepalives, as in 90s; 0 for none at all.", valueName: "duration"))
+            "The longest time between two keepalives, as in 90s; 0 sends none.", valueName: "duration"))
     var keepalive: DurationArgument?
 
     @Option(
         help: ArgumentHelp(
-            "What is sent: tcp (the kernel's own probes), crlf, whitespace, xmpp-ping, mqtt, websocket, custom, client "
-                + "(the client is woken to send it) or none. By default what the remote's scheme has.",
+            "The keepalive to send: tcp (the kernel's own probes), crlf, whitespace, xmpp-ping, mqtt, websocket, "
+                + "custom, client (the agent wakes the client, which sends it) or none. The default follows the URL's "
+                + "scheme.",
             valueName: "protocol"), completion: .keepaliveProtocols)
     var keepaliveProtocol: String?
 
     @Option(
         help: ArgumentHelp(
-            "How much earlier a keepalive may be sent, to share a wake-up with others: less than the interval.",
+            "How much earlier a keepalive may be sent, to share a wake-up with others; less than the interval.",
             valueName: "duration"))
     var keepaliveTolerance: DurationArgument?
 
     @Flag(
         inversion: .prefixedNo,
-        help: "Whether the interval follows what the network turns out to bear, up to the one given; else it does.")
+        help: """
+            Learn how long the network keeps an idle connection, and lengthen the interval up to the one given; the \
+            default.
+            """)
     var keepaliveAdaptive: Bool?
 
     @Option(
         help: ArgumentHelp(
-            #"What a custom keepalive sends; with \r, \n, \t, \0, \\ and \xNN."#, valueName: "text"))
+            #"The bytes of a custom keepalive, with the escapes \r, \n, \t, \0, \\ and \xNN."#, valueName: "text"))
     var keepaliveSend: String?
 
     @Option(
-        help: ArgumentHelp("What exactly answers a custom keepalive, with the same escapes.", valueName: "text"))
+        help: ArgumentHelp("The exact answer to a custom keepalive, with the same escapes.", valueName: "text"))
     var keepaliveExpect: String?
 
     @Flag(help: "Wake a sleeping machine for keepalives. For root and the agent's own user.")
@@ -49,7 +53,7 @@ struct KeepaliveOptions: ParsableArguments {
         try keepalive?.check("--keepalive", atMost: PolicyOptions.longest)
         try keepaliveTolerance?.check("--keepalive-tolerance", atMost: PolicyOptions.longest)
         if isOff, let keepaliveProtocol, keepaliveProtocol != "none" {
-            throw ValidationError("--keepalive 0 is for none at all, and not for \(keepaliveProtocol)")
+            throw ValidationError("--keepalive 0 sends none; leave out --keepalive-protocol \(keepaliveProtocol)")
         }
     }
 

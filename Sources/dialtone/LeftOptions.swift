@@ -10,14 +10,14 @@ internal import Glibc
 struct LeftOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "What the agent says on each new socket to log in: a file in JSON, with an array of steps as OpeningStep "
-                + "of org.dialtone.Connections has them.", valueName: "file"))
+            "The messages with which the agent logs in on each new socket: a JSON file with an array of OpeningStep "
+                + "(org.dialtone.Connections).", valueName: "file"))
     var opening: String?
 
     @Option(
         help: ArgumentHelp(
-            "What the agent answers the server while the connection is parked: a file in JSON, with an array of "
-                + "messages as AnsweredMessage of org.dialtone.Connections has them.", valueName: "file"))
+            "The answers that the agent gives the server while the connection is parked: a JSON file with an array of "
+                + "AnsweredMessage (org.dialtone.Connections).", valueName: "file"))
     var answers: String?
 
     /// The opening for the daemon; `nil` when no file was given.

@@ -8,14 +8,14 @@ struct Open: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Have the agent open a connection and keep it.",
         discussion: """
-            Writes the connection's name. It is closed by `dialtone close`. It outlives an agent that is killed or \
-            restarted under a service manager that keeps its sockets, and ends with any other.
+            Prints the connection's name. `dialtone close` closes the connection. It outlives a killed or restarted \
+            agent if the service manager keeps the agent's sockets; otherwise it ends with the agent.
             """)
 
-    @Argument(help: "Where it leads, as in tcp://sip.example.com:5060.", completion: .remotes)
+    @Argument(help: "The server, as in tcp://sip.example.com:5060.", completion: .remotes)
     var remote: String
 
-    @Option(help: "Its name; by default one made of the remote's host.")
+    @Option(help: "The connection's name; by default made from the server's host.")
     var name: String?
 
     @OptionGroup
@@ -29,7 +29,7 @@ struct Open: AsyncParsableCommand {
     func run() async throws {
         let reply = try await DialtoneClient().call(
             ConnectionsAPI.Open.self,
-            .init(remote: remote, name: name, settings: try policy.settings()))
+            .init(remote: remote, name: name, settings: try policy.settings(to: remote)))
         Output.write([reply.name])
     }
 }

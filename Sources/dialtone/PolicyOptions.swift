@@ -2,20 +2,23 @@
 
 internal import ArgumentParser
 internal import DialtoneAPI
+internal import DialtoneConfiguration
+internal import DialtoneConnection
 internal import DialtoneVarlink
+internal import Glibc
 
 /// How a connection is supervised.
 struct PolicyOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "How long sent bytes may stay without acknowledgement until the socket counts as lost, as in 30s.",
+            "How long sent bytes may stay unacknowledged before the socket counts as lost, as in 30s.",
             valueName: "duration"))
     var userTimeout: DurationArgument?
 
     @Option(
         help: ArgumentHelp(
-            "How long a socket is kept whose local address or route is gone, for them to come back: 0s to 1m; 5s "
-                + "unless given.",
+            "How long to keep a socket after its local address or route is gone, in case they come back: 0s to 1m; "
+                + "default 5s.",
             valueName: "duration"))
     var grace: DurationArgument?
 
@@ -27,32 +30,32 @@ struct PolicyOptions: ParsableArguments {
     @Flag(
         name: .customLong("keep-abandoned"),
         help: """
-            Keep a socket whose client ends without parking it, for the next client to read on. By default it is made \
-            anew, for nobody knows where in the stream that client was.
+            Keep the socket of a client that ends without parking it, so that the next client reads on. By default \
+            the agent dials a new one, since nobody knows how far the client had read.
             """)
     var keepsAbandonedFlow = false
 
     @Flag(
         inversion: .prefixedNo,
-        help: "Whether to move to a better path while the old one still works: dialled first, then left.")
+        help: "Move to a better path while the old one still works: dial the new one first, then leave the old one.")
     var makeBeforeBreak: Bool?
 
     @Flag(
         inversion: .prefixedNo,
-        help: "Whether to try another uplink where nothing gets through over the usual one.")
+        help: "Try another uplink if nothing gets through on the usual one.")
     var otherUplinks: Bool?
 
     @Option(
-        help: "How its packets are marked for the network: cs5 unless given, ef, af41, …, none, or a number.",
+        help: "The traffic class (DSCP) of its packets: cs5 (the default), ef, af41, …, none, or a number.",
         completion: .trafficClasses)
     var trafficClass: String?
 
-    @Option(help: "In which order its packets leave this machine (SO_PRIORITY), 0 to 6; 6 unless given.")
+    @Option(help: "The priority of its packets on this machine (SO_PRIORITY), 0 to 6; default 6.")
     var priority: Int?
 
     @Option(
         help: ArgumentHelp(
-            "An option of its sockets, as in maximum_segment=1200; dialtone-varlink(7) has them. May be repeated.",
+            "A socket option, as in maximum_segment=1200; dialtone-varlink(7) lists them; repeatable.",
             valueName: "name=number"),
         transform: SocketOption.init)
     var socketOption: [SocketOption] = []
@@ -76,8 +79,20 @@ struct PolicyOptions: ParsableArguments {
         try grace?.check("--grace", atMost: Self.longestGrace)
     }
 
-    /// For the daemon.
-    func settings() throws -> ConnectionsAPI.Settings {
+    /// For the daemon. It names a setting that it refuses, but has no field for why (`InvalidParameter`), so the same
+    /// check is made here first. The daemon says why it refuses an opening.
+    ///
+    /// - Parameter remote: where it leads; `nil` for a socket that was adopted alone.
+    func settings(to remote: String?) throws -> ConnectionsAPI.Settings {
+        let settings = try wire()
+        let check = SettingsCheck(
+            settings, to: remote.flatMap { try? Remote($0) }, owner: getuid(), redials: remote != nil)
+        let wrong = check.problems.first { !$0.isHarmless && !$0.field.hasPrefix("opening") }
+        if let wrong { throw ValidationError("\(wrong.field): \(wrong.reason)") }
+        return settings
+    }
+
+    private func wire() throws -> ConnectionsAPI.Settings {
         .init(
             keepalive: keepalive.wire, opening: try left.openingWire(), answers: try left.answersWire(), tls: tls.wire,
             userTimeout: userTimeout?.duration, grace: grace?.duration,

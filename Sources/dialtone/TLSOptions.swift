@@ -6,13 +6,13 @@ internal import Glibc
 
 /// How a connection is secured. Files are for root and the daemon's own user: the daemon reads them by its own rights.
 struct TLSOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("What is trusted in place of the system's authorities.", valueName: "file"))
+    @Option(help: ArgumentHelp("The certificate authorities to trust instead of the system's.", valueName: "file"))
     var ca: String?
 
-    @Option(help: ArgumentHelp("The client's certificate, for a server that asks for one.", valueName: "file"))
+    @Option(help: ArgumentHelp("The client certificate, for servers that ask for one.", valueName: "file"))
     var certificate: String?
 
-    @Option(help: ArgumentHelp("Its private key, where that is not in the same file.", valueName: "file"))
+    @Option(help: ArgumentHelp("The certificate's private key, if it is not in the same file.", valueName: "file"))
     var key: String?
 
     @Option(help: ArgumentHelp("The password of the private key.", valueName: "file"))
@@ -20,14 +20,14 @@ struct TLSOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "A key that the server or one above it must have: the base64 of its SHA-256 (RFC 7469); repeatable.",
+            "A public key that the server's chain must contain: the base64 of its SHA-256 (RFC 7469); repeatable.",
             valueName: "sha256"))
     var pin: [String] = []
 
-    @Option(help: "The name that the server must have, where it is not the remote's host.")
+    @Option(help: "The name in the server's certificate, if it is not the host dialled.")
     var serverName: String?
 
-    @Flag(help: "Take any certificate. Whoever is in between can pass for the server.")
+    @Flag(help: "Accept any certificate. Anybody on the way can then pretend to be the server.")
     var noVerify = false
 
     /// For the daemon; `nil` when none was given. Its paths are absolute, since the daemon works elsewhere.

@@ -28,6 +28,8 @@ struct CommandLineTests {
         ["open", "tcp://h:1", "--socket-option", "maximum_segment"],
         ["open", "tcp://h:1", "--socket-option", "maximum_segment=1.5"],
         ["open", "tcp://h:1", "--socket-option", "mss=1200"], ["open", "tcp://h:1", "--socket-option", "\"x=1"],
+        ["open", "tcp://h:1", "--keepalive-protocol", "udp"], ["open", "tcp://h:1", "--priority", "9"],
+        ["open", "tls://h:1", "--pin", "abc"], ["open", "tcp://h:1", "--traffic-class", "gold"],
         ["open", "tcp://h:1", "--mark=-1"], ["open", "tcp://h:1", "--mark", "0x100000000"], ["close"],
         ["close", "a", "b"],
         ["redial"], ["list", "--frobnicate"], ["status", "a", "b"], ["take", "office"], ["take", "office", "cat"],
