@@ -12,11 +12,11 @@ struct Exec: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run a program that knows nothing of dialtone, and tell it when its way to a server has changed.",
         discussion: """
-            When packets to the host leave by another interface, or the address of this machine that a connection has \
-            is gone, each TCP connection that the program or a process below it has to the host is shut down. The \
-            program reads the end of the stream at once, and dials as after any loss. Without this, it finds out when \
-            its own keepalive has no answer. When only the gateway is another one, the kernel asks the server, and \
-            ends the connection if there is no answer within 9 s.
+            When packets to the host leave by another interface, or a connection's local address is gone, dialtone \
+            shuts down each such TCP connection of the program or its descendants. The program reads the end of the \
+            stream at once, and dials as after any loss. Without this, it finds out when its own keepalive has no \
+            answer. If only the gateway changes, the kernel probes the server, and ends the connection if there is no \
+            answer within 9 s.
 
             While there is no route, nothing is done. If it comes back as it was, the connections may go on.
 
@@ -24,7 +24,7 @@ struct Exec: AsyncParsableCommand {
             behind as daemons.
 
             Exit status: the program's; 128 and the signal's number when a signal ended it; 127 when there is no such \
-            program, 126 when it cannot be run; else as of the other commands.
+            program, 126 when it cannot be run; otherwise as for the other commands.
             """)
 
     @Argument(

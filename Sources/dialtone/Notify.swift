@@ -12,7 +12,7 @@ struct Notify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show what is wrong and how its notification stands, or test that notifications are shown.",
         discussion: """
-            Talks to the session agent, as dialtone push. The rules of what is shown are in session.toml(5).
+            Talks to the session agent, as dialtone push does. session.toml(5) says what is shown, and when.
 
             With --test, the exit status is 1 unless the notification is shown.
             """)

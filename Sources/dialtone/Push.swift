@@ -13,8 +13,8 @@ struct Push: AsyncParsableCommand {
         abstract: "See and manage the pushes that apps get through this machine.",
         discussion: """
             Talks to the session agent, dialtone-session, on $XDG_RUNTIME_DIR/dialtone/session.sock or the socket that \
-            $DIALTONE_SESSION_SOCKET names. A registration is named by its number, or by the name of an app that has \
-            one alone.
+            $DIALTONE_SESSION_SOCKET names. A registration is named by its number, or by its app's name if the \
+            app has only one.
             """,
         subcommands: [
             PushStatus.self, PushList.self, PushTest.self, PushRemove.self, PushUse.self, PushMetrics.self,
@@ -43,7 +43,7 @@ struct PushList: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "List the apps that registered, with what waits for them and why.")
 
-    @Flag(help: "Write one JSON object a line, a registration each.")
+    @Flag(help: "Write one JSON object a line for each registration.")
     var json = false
 
     @OptionGroup
@@ -94,8 +94,9 @@ struct PushMetrics: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "metrics", abstract: "Write the metrics of push, for Prometheus.",
         discussion: """
-            Writes OpenMetrics 1.0: whether the push server is logged in at and since when, how many apps and messages \
-            there are, and what came of the messages since the session agent's start. No label names an app.
+            Writes OpenMetrics 1.0: whether and since when this machine is logged in at the push server, how many apps \
+            and messages there are, and what became of the messages since the session agent's start. No label names \
+            an app.
             """)
 
     @Flag(help: "Write Prometheus' text format 0.0.4 instead, for node_exporter's textfile collector.")
