@@ -76,7 +76,8 @@ extension Distributor {
         nextAttempt += 1
         let request = registration.request
         attempts[number] = Attempt(
-            app: request.app, purpose: purpose, until: now.uptime + timeout + limits.answerSlack)
+            // The driver gives the start that time, and then the call.
+            app: request.app, purpose: purpose, until: now.uptime + timeout * 2 + limits.answerSlack)
         effects.append(
             .tell(
                 AppTelling(
@@ -287,15 +288,16 @@ extension Distributor {
     }
 }
 
-/// The calls that are under way, but those of VoIP.
+/// The calls that are under way, of those that are counted (``Attempt/isCounted``). A sandbox counts once, by whatever
+/// names its apps go.
 struct CallLoad {
     private var all = 0
-    private var ofApps: [AppIdentity: Int] = [:]
+    private var ofAccounts: [String: Int] = [:]
 
     init(_ attempts: [UInt64: Attempt]) {
         for attempt in attempts.values where attempt.isCounted {
             all += 1
-            ofApps[attempt.app, default: 0] += 1
+            ofAccounts[attempt.app.account, default: 0] += 1
         }
     }
 
@@ -303,12 +305,12 @@ struct CallLoad {
     mutating func take(_ app: AppIdentity, _ limits: DistributorLimits) -> Bool {
         guard hasRoom(for: app, limits) else { return false }
         all += 1
-        ofApps[app, default: 0] += 1
+        ofAccounts[app.account, default: 0] += 1
         return true
     }
 
     /// Whether one more may begin.
     func hasRoom(for app: AppIdentity, _ limits: DistributorLimits) -> Bool {
-        all < limits.calls && ofApps[app, default: 0] < limits.callsOfApp
+        all < limits.calls && ofAccounts[app.account, default: 0] < limits.callsOfApp
     }
 }

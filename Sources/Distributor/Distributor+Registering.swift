@@ -9,9 +9,8 @@ extension Distributor {
         if let why = request.fault {
             return refuse(request.app, call, .internalError, why)
         }
-        if let old = ledger.registration(of: request.app, request.token) {
-            return renew(old, request, call: call, now)
-        }
+        let old = ledger.registration(of: request.app, request.token)
+        if let old, old.endpoint != nil || ledger.server != nil { return renew(old, request, call: call, now) }
         guard let server = ledger.server else {
             return refuse(request.app, call, .actionRequired, "no push server is set up: dialtone push use SERVER")
         }
@@ -184,6 +183,11 @@ extension Distributor {
             end(registration, .user, now)
         case .use(let server):
             ledger.use(server)
+            guard let server else {
+                // Nobody speaks to one.
+                for server in sessions.keys { sessions[server]?.isLoggedIn = false }
+                break
+            }
             // The account may have another password: what its server says of that is news.
             sessions[server]?.refusal = nil
             for number in ledger.registrations.keys.sorted() {

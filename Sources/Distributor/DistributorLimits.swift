@@ -60,10 +60,10 @@ package struct DistributorLimits: Hashable, Sendable {
     /// the new one when the app is next used.
     package var moveGrace = Duration.seconds(86_400)
 
-    /// How long an app has for an answer, its start included: D-Bus gives a service 25 s to start (dbus-daemon,
-    /// `service_start_timeout`) and a call 25 s.
+    /// How long an app has to start, and then for its answer: twice what D-Bus gives a call
+    /// (`sd_bus_get_method_call_timeout`, 25 s).
     package var answer = Duration.seconds(50)
-    /// How long an app has that took a VoIP push: the rule of `session.md`.
+    /// The same for a VoIP push: the rule of `session.md`.
     package var voipAnswer = Duration.seconds(30)
     /// How much later than that the driver's word is not awaited any longer.
     package var answerSlack = Duration.seconds(5)
@@ -84,7 +84,8 @@ package struct DistributorLimits: Hashable, Sendable {
     package var busSettling = Duration.seconds(600)
     /// VoIP messages missed in a row that demote a registration.
     package var misses = 3
-    /// Calls of one app, and of all, that may be under way; VoIP is not counted. An app is started by its first.
+    /// Calls of one app, or of all names of a sandbox, and of all, that may be under way (``Attempt/isCounted``). An app
+    /// is started by its first.
     package var callsOfApp = 4
     package var calls = 32
 

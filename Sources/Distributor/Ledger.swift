@@ -71,9 +71,10 @@ struct Ledger: Sendable {
     /// Nothing is kept.
     init() {}
 
-    mutating func use(_ server: ServerName) {
+    /// `nil` is not saved: each start says which one it is, from the configuration.
+    mutating func use(_ server: ServerName?) {
         self.server = server
-        unsaved.server = true
+        unsaved.server = server != nil
     }
 
     mutating func remember(_ memory: [UInt8], of server: ServerName) { memories[server] = memory }

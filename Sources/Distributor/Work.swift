@@ -79,9 +79,14 @@ struct Attempt: Sendable {
         case test(call: UInt64)
     }
 
-    /// Whether it counts among the calls that may be under way.
+    /// Whether it counts among the calls that may be under way. That a registration is over is told at once, as often
+    /// as the app ends one: where it counted, an app that answers none would keep all others from theirs.
     var isCounted: Bool {
-        if case .message(_, _, let isVoIP) = purpose { !isVoIP } else { true }
+        switch purpose {
+        case .message(_, _, let isVoIP): !isVoIP
+        case .endpoint: true
+        case .ended, .test: false
+        }
     }
 }
 

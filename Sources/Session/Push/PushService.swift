@@ -99,10 +99,9 @@ final class PushService {
         link?.close()
         link = nil
         refusal = nil
-        guard let settings, let name = settings.name else { return }
+        guard let settings, let name = settings.name else { return command(.use(nil)) { _ in } }
         for other in distributor.servers where other != name {
             command(.forget(other)) { _ in }
-            memories[other] = nil
         }
         command(.use(name)) { _ in }
         if memories[name] == nil, distributor.hasEndpoints(at: name) {
@@ -148,6 +147,10 @@ final class PushService {
         } else {
             do throws(StoreError) {
                 try store.save(turn.changes)
+                // What was not saved is no memory: a server that is made of it would count messages as had that are not.
+                for case .memory(let server, let memory) in turn.changes {
+                    memories[server] = memory.isEmpty ? nil : memory
+                }
                 perform(turn.effects)
             } catch {
                 isSaved = false
@@ -203,9 +206,7 @@ final class PushService {
         let loss = turn.reports.lazy.compactMap { if case .identityLost(let why) = $0 { why } else { nil } }.first
         guard turn.memory != nil || !turn.arrived.isEmpty || loss != nil else { return true }
         counters.arrived += turn.arrived.count
-        guard take(.arrived(server, turn.arrived, memory: turn.memory, identityLost: loss)) else { return false }
-        if let memory = turn.memory { memories[server] = memory }
-        return true
+        return take(.arrived(server, turn.arrived, memory: turn.memory, identityLost: loss))
     }
 
     private func hear(_ report: PushServerReport, from server: ServerName) {
