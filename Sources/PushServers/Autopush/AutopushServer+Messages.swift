@@ -37,7 +37,12 @@ extension AutopushServer {
         guard !session.stands else { return session.tell("the server answered hello twice", &turn) }
         guard hello.status == 200, let uaid = hello.uaid, Self.isIdentity(uaid) else {
             let reason = "the server answered hello with status \(hello.status.map(String.init) ?? "none")"
-            turn.reports.append(.loginRefused(reason))
+            // A server that is overloaded says nothing of the client: it is let rest, and asked again.
+            if Self.failure(of: hello.status) == .network {
+                session.tell(reason, &turn)
+            } else {
+                turn.reports.append(.loginRefused(reason))
+            }
             return session.refuse(reason, at: now, &turn)
         }
         session.succeeded()
@@ -77,8 +82,8 @@ extension AutopushServer {
         }
     }
 
-    /// What a status of `register` means: the server's own trouble passes (5xx), a channel of somebody else (409) and
-    /// a key that is none (400) do not.
+    /// What a status of `hello` or `register` means: the server's own trouble passes (429, 5xx), a channel of somebody
+    /// else (409) and a key that is none (400) do not.
     private static func failure(of status: Int?) -> RegistrationFailure {
         switch status {
         case 401, 403: .unauthorized

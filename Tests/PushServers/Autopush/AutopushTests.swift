@@ -361,6 +361,19 @@ struct AutopushTests {
         #expect(script.take(.connected).output != [])
     }
 
+    @Test(arguments: [(429, false), (500, false), (599, false), (401, true), (600, true)])
+    func `is let in later by an overloaded server, which refuses nobody`(status: Int, isRefusal: Bool) throws {
+        var script = try Script()
+        let request = script.take(.connected).output
+        script.take(.received(WebSocketScript.acceptance(of: request)))
+        let turn = script.hear(#"{"messageType":"hello","uaid":"","status":\#(status)}"#)
+        let reason = "the server answered hello with status \(status)"
+        let report: PushServerReport = isRefusal ? .loginRefused(reason) : .trouble(reason)
+        #expect(turn.reports == [report] && turn.redial == reason, "\(turn)")
+        #expect(script.take(.connected).output == [], "held")
+        #expect(script.server.deadline == .seconds(60))
+    }
+
     @Test
     func `is held back where the server closes at each hello`() throws {
         var script = try Script()
