@@ -11,10 +11,10 @@ struct PushUse: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "use", abstract: "Have pushes come through another server.",
         discussion: """
-            SERVER is xmpp:user@example.com, wss://push.services.mozilla.com/ or https://ntfy.sh. It is written to \
-            session.toml, see session.toml(5), unless somebody else wrote that file. The password of an XMPP account \
-            is read from the standard input and kept in a file of its own, which only you can read. Apps that are \
-            registered get another endpoint.
+            SERVER is xmpp:user@example.com, wss://push.services.mozilla.com/ or https://ntfy.sh. The command writes \
+            it to session.toml, see session.toml(5), unless that file exists and is not from this command. It reads \
+            the password of an XMPP account from the standard input and keeps it in a separate file, which only you \
+            can read. Registered apps get a new endpoint.
             """)
 
     @Argument(help: "The server.")
@@ -34,6 +34,8 @@ struct PushUse: AsyncParsableCommand {
 
     /// The first line of a file that this command wrote and may write again.
     private static let mark = "# Written by `dialtone push use`, which writes it anew."
+    /// The keys that this command writes, and may write anew.
+    private static let keys = ["server", "service", "host", "ca", "password_file"]
 
     func validate() throws {
         for value in [server, service, host, ca].compactMap(\.self) where value.contains(where: \.isForbidden) {
@@ -51,6 +53,14 @@ struct PushUse: AsyncParsableCommand {
         if let earlier, !earlier.hasPrefix(Self.mark) {
             Output.fail(
                 "\(file) was not written by this command: write server = \"\(server)\" into its [push] yourself")
+            throw ExitCode(EXIT_FAILURE)
+        }
+        if let earlier, let foreign = Self.foreignLine(of: earlier) {
+            Output.fail(
+                """
+                \(file) was not written anew: line \(foreign.number), "\(foreign.text)", is not this command's and \
+                would be lost. Change the table [push] there yourself: server = "\(server)"
+                """)
             throw ExitCode(EXIT_FAILURE)
         }
         try makeDirectory(directory)
@@ -79,6 +89,27 @@ struct PushUse: AsyncParsableCommand {
                 Output.fail("\(file) is written. \(SessionAgent.words(for: error) ?? error.description)")
             default: throw error
             }
+        }
+    }
+
+    /// The first line of a file that this command did not write: it would be lost.
+    private static func foreignLine(of text: String) -> (number: Int, text: String)? {
+        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated()
+        where !isOwn(line) {
+            return (index + 1, String(line.prefix(80)).printable)
+        }
+        return nil
+    }
+
+    /// Whether this command writes such lines.
+    private static func isOwn(_ line: Substring) -> Bool {
+        if line.isEmpty || line == mark || line == "[push]" { return true }
+        return keys.contains { key in
+            let start = "\(key) = \""
+            guard line.hasPrefix(start) else { return false }
+            let rest = line.dropFirst(start.count)
+            // Not a comment behind the value.
+            return rest.last == "\"" && !rest.dropLast().contains(where: \.isForbidden)
         }
     }
 
