@@ -5,13 +5,18 @@ internal import Glibc
 
 /// The database's file, before SQLite opens it.
 enum StoreFile {
-    /// Makes the directory with those above it where they are missing, for its owner's eyes alone.
+    /// Makes the directory with those above it where they are missing, for its owner's eyes alone. It may be a link of
+    /// the same user's: from version 254 on, systemd makes one where a user has a directory of configuration and none
+    /// of state (`setup_exec_directory`).
     static func makeDirectory(_ path: String) throws(SystemError) {
         try StatePath.make(path)
         var status = stat()
         if lstat(path, &status) != 0 { throw .last("looking at \(path)") }
+        if status.st_mode & S_IFMT == S_IFLNK, status.st_uid == geteuid(), stat(path, &status) != 0 {
+            throw .last("looking at what \(path) leads to")
+        }
         guard status.st_mode & S_IFMT == S_IFDIR else {
-            throw SystemError("using \(path), which is no directory or a link to one", code: ENOTDIR)
+            throw SystemError("using \(path), which is no directory", code: ENOTDIR)
         }
         guard status.st_uid == geteuid() else {
             throw SystemError("using \(path), which belongs to another user", code: EPERM)

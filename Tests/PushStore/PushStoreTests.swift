@@ -63,6 +63,23 @@ struct PushStoreTests {
         #expect(fixture.entries == ["push.db", "push.db-wal"])
     }
 
+    @Test func `its directory may be a link of the same user's to a directory, and to nothing else`() throws {
+        let target = "\(fixture.directory)/state"
+        mkdir(target, 0o755)
+        let link = "\(fixture.directory)/link"
+        symlink(target, link)
+        defer { for path in [link, "\(target)/\(PushStore.fileName)"] { unlink(path) } }
+        do {
+            var store = try PushStore(directory: link)
+            try store.save(Samples.all)
+        }
+        #expect(fixture.mode(target) == 0o700)
+        #expect(fixture.mode("\(target)/\(PushStore.fileName)") == 0o600)
+        unlink(link)
+        symlink("\(target)/\(PushStore.fileName)", link)
+        #expect(throws: StoreError.self) { _ = try PushStore(directory: link) }
+    }
+
     @Test func `a second process is kept out, and told so`() throws {
         let store = try PushStore(directory: fixture.store)
         // Locks belong to a process: another one is needed to see them.
