@@ -43,6 +43,18 @@ extension Distributor {
         Set(work.lazy.filter { !$0.value.queue.isEmpty }.compactMap { ledger.registrations[$0.key]?.request.app.name })
     }
 
+    /// The newest of what was settled, the oldest of them first, each with its registration where there still is one.
+    ///
+    /// - Parameter number: of this registration alone; `nil` for all.
+    package func settled(
+        of number: Int64?, atMost count: Int
+    ) -> [(message: SettledMessage, registration: Registration?)] {
+        let all = ledger.settledOrder.reversed().lazy.map { [ledger] message in
+            (message, ledger.registration(at: message.server, message.origin.registration))
+        }
+        return all.filter { number == nil || $0.1?.number == number }.prefix(count).reversed()
+    }
+
     /// Whether just this is registered.
     package func isRegistered(_ request: RegistrationRequest) -> Bool {
         ledger.registrations.values.contains { $0.request == request }

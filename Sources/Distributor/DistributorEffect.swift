@@ -25,7 +25,7 @@ package enum DistributorEffect: Hashable, Sendable {
     case inhibitSleep(Bool)
     /// Answer a command.
     case done(call: UInt64, CommandResult)
-    /// Write this into the history.
+    /// Write this into the log, and count it.
     case report(DistributorReport)
 }
 

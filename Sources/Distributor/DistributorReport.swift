@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Something for the history: a fact for programs, and ``text`` for a person.
+/// Something for the log: a fact for programs, and ``text`` for a person.
 package enum DistributorReport: Hashable, Sendable {
     /// An app has a new registration.
     case registered(Subject)

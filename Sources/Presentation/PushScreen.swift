@@ -4,7 +4,7 @@ internal import DialtoneNetworkPath
 package import DialtonePushAPI
 package import DialtoneVarlink
 
-/// What `dialtone push status` and `dialtone push list` show.
+/// What `dialtone push` shows.
 package enum PushScreen {
     /// The state of push.
     package static func status(_ status: PushAPI.Status.Reply, now: Timestamp, _ style: Style) -> [String] {
@@ -55,6 +55,21 @@ package enum PushScreen {
             + registrations.flatMap { registration in
                 registration.reason.map { style.sentence("\(registration.app): \($0)", .warning) } ?? []
             }
+    }
+
+    /// What became of messages.
+    package static func history(_ messages: [PushAPI.SettledMessage], now: Timestamp, _ style: Style) -> [String] {
+        guard !messages.isEmpty else { return style.sentence("No message has come to its end.", .faint) }
+        var table = Table(["WHEN", "APP", "MESSAGE", "RESULT"])
+        for message in messages {
+            table.add([
+                .init("\((now - message.at).short) ago"),
+                .init(message.app ?? "no longer registered", message.app == nil ? .faint : nil),
+                .init(message.message),
+                .init(message.givenUp.map { "given up: \($0)" } ?? "taken", message.givenUp == nil ? .good : .bad),
+            ])
+        }
+        return table.lines(style)
     }
 
     /// What came of a test.

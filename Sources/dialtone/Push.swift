@@ -17,7 +17,8 @@ struct Push: AsyncParsableCommand {
             app has only one.
             """,
         subcommands: [
-            PushStatus.self, PushList.self, PushTest.self, PushRemove.self, PushUse.self, PushMetrics.self,
+            PushStatus.self, PushList.self, PushHistory.self, PushTest.self, PushRemove.self, PushUse.self,
+            PushMetrics.self,
         ],
         defaultSubcommand: PushStatus.self)
 }
@@ -55,6 +56,45 @@ struct PushList: AsyncParsableCommand {
             for registration in registrations { Output.write(json: registration) }
         } else {
             Output.write(PushScreen.list(registrations, now: .now(), Output.style))
+        }
+    }
+}
+
+struct PushHistory: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "history", abstract: "Show which messages apps took, and why others were given up.",
+        discussion: """
+            A line for each message, the oldest first. The session agent keeps them over its restarts, for up to 30 \
+            days. What still waits is in `dialtone push list`.
+            """)
+
+    @Argument(help: "A registration's number, or the app's name; by default all.")
+    var registration: String?
+
+    @Option(
+        name: [.customShort("n", allowingJoined: true), .long], help: "The most lines, the newest ones, 1 to 8192.")
+    var lines = 100
+
+    @Flag(help: "Write one JSON object a line for each message.")
+    var json = false
+
+    @OptionGroup
+    var color: ColorOption
+
+    func validate() throws {
+        if !(1...8192).contains(lines) {
+            throw ValidationError("--lines \(lines) is out of range: give a number from 1 to 8192")
+        }
+    }
+
+    func run() async throws {
+        let messages = try await SessionAgent.client.call(
+            PushAPI.History.self, .init(registration: registration, count: lines)
+        ).messages
+        if json {
+            for message in messages { Output.write(json: message) }
+        } else {
+            Output.write(PushScreen.history(messages, now: .now(), Output.style))
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneDistributor
+import DialtoneExpectations
 import Testing
 
 @Suite("Messages")
@@ -74,6 +75,26 @@ struct MessageTests {
         #expect(world.delivered == ["2"])
         #expect(world.settled["1"]?.isGivenUp == true, "\(world.settled)")
         #expect(world.reports.contains { if case .givenUp(_, "1", .poisoned(5, "no")) = $0 { true } else { false } })
+    }
+
+    @Test mutating func `what was settled is there afterwards, the newest last, with its registration`() {
+        let first = world.registered(Harness.request("a"))
+        let second = world.registered(Harness.request("b"))
+        for (name, registration) in [("1", first), ("2", second), ("3", first)] {
+            world.arrive(name, registration)
+            world.answerAll(.taken)
+        }
+        world.take(.command(.remove(registration: second.number), call: 9))
+        world.restart()
+        func seen(_ number: Int64?, _ count: Int) -> [String] {
+            world.distributor.settled(of: number, atMost: count).map {
+                "\($0.message.origin.id.text) of \($0.registration.map { "\($0.number)" } ?? "none")"
+            }
+        }
+        expect(seen(nil, 100), is: ["1 of 1", "2 of none", "3 of 1"])
+        expect(seen(nil, 2), is: ["2 of none", "3 of 1"])
+        expect(seen(first.number, 1), is: ["3 of 1"])
+        expect(seen(second.number, 100), is: [])
     }
 
     @Test mutating func `an app that cannot be started does not count, until the message expires`() {

@@ -81,6 +81,11 @@ struct PushStories {
             for line in ["given_up_messages_total 1", "taken_messages_total 1"] {
                 #expect(metrics.lines.contains("dialtone_push_\(line)"), "\(metrics)")
             }
+            let history = try await stage.dialtone("history", Self.app).lines.map {
+                $0.split(separator: "  ").last ?? ""
+            }
+            #expect(history.count == 3 && history.last?.contains("taken") == true, "\(history)")
+            #expect(history.dropFirst().first?.contains("given up: ") == true, "\(history)")
             // The second one may have come while the program of the first was ending.
             let line = metrics.lines.first { $0.hasPrefix("dialtone_push_failed_tries_total ") }
             let tries = line?.split(separator: " ").last.flatMap { Int($0) }

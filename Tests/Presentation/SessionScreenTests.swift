@@ -74,6 +74,28 @@ import Testing
         expect(PushScreen.list([], now: Sample.noon, Sample.plain), is: ["No app has registered."])
     }
 
+    @Test func `the history has why a message was given up`() {
+        func message(_ app: String?, _ name: String, ago: Int64, givenUp: String? = nil) -> PushAPI.SettledMessage {
+            .init(
+                at: Sample.noon.advanced(by: -ago), registration: app.map { _ in 1 }, app: app, message: name,
+                givenUp: givenUp)
+        }
+        expect(
+            PushScreen.history(
+                [
+                    message(nil, "a1", ago: 7_200_000),
+                    message("org.example.Phone", "b22", ago: 60_000, givenUp: "the app failed on it 5 times: no key"),
+                    message("org.example.Phone", "c3", ago: 5_000),
+                ], now: Sample.noon, Sample.plain),
+            is: [
+                "WHEN       APP                   MESSAGE  RESULT",
+                "2 h ago    no longer registered  a1       taken",
+                "1 m ago    org.example.Phone     b22      given up: the app failed on it 5 times: no key",
+                "5.0 s ago  org.example.Phone     c3       taken",
+            ])
+        expect(PushScreen.history([], now: Sample.noon, Sample.plain), is: ["No message has come to its end."])
+    }
+
     @Test(arguments: [
         (PushAPI.Test.Reply(outcome: .taken, reason: nil), "The app took it."),
         (.init(outcome: .refused, reason: "no key"), "The app refused it: no key."),

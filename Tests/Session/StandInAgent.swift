@@ -204,6 +204,12 @@ final class PushScript: Sendable {
 
     var inputs: [PushServerInput] { state.withLock { $0.inputs } }
 
+    /// Those up to the latest socket, whatever came on it meanwhile.
+    var inputsToLogin: [PushServerInput] {
+        let inputs = inputs
+        return Array(inputs.prefix((inputs.lastIndex(of: .connected) ?? -1) + 1))
+    }
+
     var parking: PushParking? {
         get { state.withLock { $0.parking } }
         set { state.withLock { $0.parking = newValue } }

@@ -20,6 +20,14 @@ extension PushService {
         service.handle(PushAPI.List.self) { [unowned self] _, _ in
             .init(registrations: distributor.overview.map { PushAPI.Registration($0) })
         }
+        service.handle(PushAPI.History.self) { [unowned self] parameters, _ throws(VarlinkFailure) in
+            let number: Int64? = if let text = parameters.registration { try find(text) } else { nil }
+            let count = parameters.count ?? 100
+            guard (1...8192).contains(count) else {
+                throw VarlinkFailure(ServiceAPI.InvalidParameter(parameter: "count"))
+            }
+            return .init(messages: distributor.settled(of: number, atMost: count).map { .init($0, $1) })
+        }
         service.handleLater(PushAPI.Test.self) { [unowned self] parameters, exchange throws(VarlinkFailure) in
             let number = try find(parameters.registration)
             command(.test(registration: number, body: Self.testBody)) { result in
@@ -91,6 +99,14 @@ extension PushAPI.Registration {
             state: registration.endpoint == nil ? .registering : .registered,
             lastMessageAt: registration.lastMessage.map { Timestamp($0) }, waiting: overview.waiting,
             reason: overview.reason?.text(at: BootClock.now()))
+    }
+}
+
+extension PushAPI.SettledMessage {
+    fileprivate init(_ message: SettledMessage, _ registration: Registration?) {
+        self.init(
+            at: Timestamp(message.time), registration: registration.map { Int(clamping: $0.number) },
+            app: registration?.request.app.name, message: message.origin.id.text, givenUp: message.givenUp)
     }
 }
 

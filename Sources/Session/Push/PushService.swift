@@ -147,7 +147,7 @@ final class PushService {
         } else {
             do throws(StoreError) {
                 try store.save(turn.changes)
-                // What was not saved is no memory: a server that is made of it would count messages as had that are not.
+                // Only what was saved is remembered: from the rest, a server would count messages as had that are not.
                 for case .memory(let server, let memory) in turn.changes {
                     memories[server] = memory.isEmpty ? nil : memory
                 }
