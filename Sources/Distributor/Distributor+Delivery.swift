@@ -128,11 +128,11 @@ extension Distributor {
                 waiting.isTelling = false
                 registration.isTold = true
             }
-        case .refused, .unanswered, .notStarted, .unknown:
+        case .refused, .unanswered, .notStarted, .noBus, .unknown:
             waiting.tellFailures = min(waiting.tellFailures + 1, 64)
             waiting.tellWaitsForStart =
                 switch answer {
-                case .notStarted, .unknown: true
+                case .notStarted, .noBus, .unknown: true
                 case .taken, .refused, .unanswered: false
                 }
             waiting.tellRetry = now.uptime + limits.startRetry.wait(after: waiting.tellFailures)
@@ -163,7 +163,7 @@ extension Distributor {
             }
         case .refused(let why): failed(message, registration, isVoIP: isVoIP, why.shortened, now)
         case .unanswered: failed(message, registration, isVoIP: isVoIP, "it did not answer in time", now)
-        case .notStarted, .unknown:
+        case .notStarted, .noBus, .unknown:
             // Nobody saw the message.
             let failures = min((work[number]?.startFailures ?? 0) + 1, 64)
             work[number]?.startFailures = failures
@@ -214,6 +214,7 @@ extension Distributor {
             work[old.number]?.startFailures = 0
             forgetWhatWasTold(app)
             for number in ledger.apps[app]?.registrations ?? [] { hasStarted(number) }
+        case .noBus: break
         case .notStarted(let why):
             if toldNotStarted.insert(app).inserted {
                 effects.append(.report(.notStarted(.init(registration), why: why.shortened)))

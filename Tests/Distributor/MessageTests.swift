@@ -176,6 +176,16 @@ struct MessageTests {
         #expect(world.delivered == ["1"])
     }
 
+    @Test mutating func `without a bus nothing is said of an app, and it has its message when there is one`() {
+        let registration = world.registered()
+        world.arrive("1", registration)
+        world.answerAll(.noBus)
+        expect(world.reports, is: [])
+        expect(world.delivered, is: [])
+        world.take(.busConnected)
+        expect(world.delivered, is: ["1"])
+    }
+
     @Test mutating func `an app that is not installed loses its registration after a day, and not before`() {
         let registration = world.registered()
         world.pass(.seconds(3600))

@@ -29,7 +29,7 @@ extension PushWorld {
         }
         let answer: AppAnswer =
             switch mood {
-            case .good: random.chance(97) || isCalm ? .taken : .refused("once in a while")
+            case .good: random.chance(97) || isCalm ? .taken : random.chance(50) ? .refused("once in a while") : .noBus
             case .refusing: .refused("no")
             case .crashing: .refused("it ended")
             case .silent: .unanswered

@@ -220,7 +220,7 @@ private func failed(_ reason: String) -> String {
         try await eventually("a call waits") { desk.owner.unanswered.count == 1 }
         desk.bus.stop()
         try await eventually("the loss is told") { desk.owner.busNews == ["connected", "lost"] }
-        expect(try await desk.tell("org.example.App", .newEndpoint("https://a")), is: .notStarted("there is no bus"))
+        expect(try await desk.tell("org.example.App", .newEndpoint("https://a")), is: .noBus)
         try await desk.bus.start()
         try await eventually("it is back") { desk.owner.busNews == ["connected", "lost", "connected"] }
         try await eventually("with its name") { desk.owner.states == [.owned, .owned] }

@@ -15,7 +15,7 @@ extension AppBus {
     ///   (``AppBusOwner/busLost()``), since nobody knows then whether the app has it.
     package func tell(_ telling: AppTelling, _ completion: @escaping @AgentQueue (AppAnswer) -> Void) {
         guard let bus, bus.isConnected else {
-            return AgentQueue.async { completion(.notStarted("there is no bus")) }
+            return AgentQueue.async { completion(.noBus) }
         }
         find(telling, mayStart: true, triesLeft: 2, completion)
     }

@@ -132,6 +132,7 @@ extension PushAPI.Test.Reply {
         case .refused(let why): self.init(outcome: .refused, reason: why)
         case .unanswered: self.init(outcome: .unanswered, reason: nil)
         case .notStarted(let why): self.init(outcome: .notStarted, reason: why)
+        case .noBus: self.init(outcome: .notStarted, reason: "there is no session bus")
         case .unknown: self.init(outcome: .unknown, reason: nil)
         }
     }

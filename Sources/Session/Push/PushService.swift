@@ -172,7 +172,7 @@ final class PushService {
                 }
                 // That nobody could be called is no fault of the message's.
                 guard let apps else {
-                    AgentQueue.async { answered(.notStarted("there is no session bus")) }
+                    AgentQueue.async { answered(.noBus) }
                     continue
                 }
                 apps.tell(telling, answered)
