@@ -14,7 +14,7 @@ struct PushStories {
 
     /// How many messages the story of all outages has.
     private static let messages =
-        ProcessInfo.processInfo.environment["DIALTONE_PUSH_MESSAGES"].flatMap { Int($0) } ?? 60
+        ProcessInfo.processInfo.environment["DIALTONE_PUSH_MESSAGES"].flatMap { Int($0) } ?? 500
 
     @Test func `an app registers, and is started for a message`() async throws {
         try await PushStage.set([(Self.app, .script)]) { stage in
