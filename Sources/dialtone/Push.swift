@@ -111,8 +111,9 @@ struct PushTest: AsyncParsableCommand {
     var registration: String
 
     func run() async throws {
+        // Longer than an app has to start and to answer (`DistributorLimits.answer`, twice).
         let reply = try await SessionAgent.client.call(
-            PushAPI.Test.self, .init(registration: registration), timeout: .seconds(90))
+            PushAPI.Test.self, .init(registration: registration), timeout: .seconds(120))
         Output.write(PushScreen.test(reply, Output.style))
         if reply.outcome != .taken { throw ExitCode(EXIT_FAILURE) }
     }
