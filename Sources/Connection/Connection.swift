@@ -81,7 +81,7 @@ package struct Connection: ~Copyable {
     package var clientele: Clientele {
         var kept = Clientele()
         kept.reader = ownership.reader
-        kept.ended = ownership.ended.map { .init(epoch: $0.epoch, reader: $0.reader) }
+        kept.ended = ownership.ended.map { .init(epoch: $0.epoch, reader: $0.reader, left: $0.left) }
         kept.hasHadClient = wakes.hasHadClient
         (kept.client, kept.program) = (wakes.client, wakes.program)
         kept.wake = wakes.inherited?.value ?? wakes.standing

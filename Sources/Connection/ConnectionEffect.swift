@@ -81,9 +81,13 @@ package struct Clientele: Hashable, Sendable {
         package var epoch: UInt64
         /// Who has it.
         package var reader: Reader?
+        /// Of one whose reader was gone when it ended, though nobody had said so: what that one had done on it.
+        package var left: Touch?
 
         /// An ended flow.
-        package init(epoch: UInt64, reader: Reader?) { (self.epoch, self.reader) = (epoch, reader) }
+        package init(epoch: UInt64, reader: Reader?, left: Touch? = nil) {
+            (self.epoch, self.reader, self.left) = (epoch, reader, left)
+        }
     }
 
     /// Nothing.

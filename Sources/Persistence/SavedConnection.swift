@@ -230,24 +230,31 @@ extension Clientele.EndedFlow {
     private enum Field {
         static let epoch = 1
         static let reader = 2
+        static let left = 3
     }
+
+    private static let touches: [Touch] = [.untouched, .touched, .unknown]
 
     fileprivate func write(_ fields: inout FieldWriter) {
         fields.put(Field.epoch, epoch)
         if let reader { fields.put(Field.reader, reader.write) }
+        if let number = left.flatMap(Self.touches.firstIndex) { fields.put(Field.left, UInt64(number)) }
     }
 
     fileprivate init(_ fields: FieldReader) throws(DamagedState) {
-        var (fields, epoch, reader) = (fields, UInt64?.none, Reader?.none)
+        var (fields, epoch, reader, left) = (fields, UInt64?.none, Reader?.none, Touch?.none)
         while let (field, value) = try fields.next() {
             switch field {
             case Field.epoch: epoch = try value.count()
             case Field.reader: reader = try .init(value.fields())
+            case Field.left:
+                let number = Int(clamping: try value.unsigned())
+                left = Self.touches.indices.contains(number) ? Self.touches[number] : .unknown
             default: break
             }
         }
         guard let epoch else { throw DamagedState() }
-        self.init(epoch: epoch, reader: reader)
+        self.init(epoch: epoch, reader: reader, left: left)
     }
 }
 

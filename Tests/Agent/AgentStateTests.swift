@@ -139,7 +139,8 @@ struct AgentStateTests {
         ]
         kept.clients.reader = .launch(.init(wake: 3, attempt: 4))
         kept.clients.ended = [
-            .init(epoch: 3, reader: .program(KnownProcess(2))), .init(epoch: 4, reader: .client(KnownProcess(1))),
+            .init(epoch: 3, reader: .program(KnownProcess(2)), left: .untouched),
+            .init(epoch: 4, reader: .client(KnownProcess(1)), left: .unknown),
             .init(epoch: 5, reader: .unknown),
         ]
         (kept.clients.client, kept.clients.program) = (KnownProcess(1), KnownProcess(2))

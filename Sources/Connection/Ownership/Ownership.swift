@@ -100,7 +100,7 @@ package struct Ownership: Sendable {
 
     /// Goes on with flows that an earlier run of the agent left.
     mutating func restore(_ flows: [Clientele.EndedFlow]) {
-        ended = flows.map { Ended(epoch: $0.epoch, reader: $0.reader) }
+        ended = flows.map { Ended(epoch: $0.epoch, reader: $0.reader, left: $0.left) }
     }
 
     /// A client has a flow that another one took the place of.
