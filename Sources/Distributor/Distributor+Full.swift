@@ -7,8 +7,9 @@ extension Distributor {
     mutating func registrationsFull(_ id: RegistrationID, _ why: String, at server: ServerName, _ now: Moment) {
         sessions[server]?.asked[id] = nil
         guard let registration = ledger.registration(at: server, id) else { return }
+        // It has its room, and an endpoint that ends must be renewed.
+        if registration.expires != nil, isAwaited(registration) { return retryRegistering(registration, now) }
         work[registration.number]?.register = nil
-        // It has its room.
         guard registration.endpoint == nil else { return tidy(registration.number) }
         let hadCalls = work[registration.number]?.calls.isEmpty == false
         answerCalls(of: registration.number, .failed(.internalError, why))

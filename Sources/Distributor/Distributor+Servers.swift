@@ -90,7 +90,7 @@ extension Distributor {
     }
 
     /// Whether the server was or is to be asked for an endpoint, and no answer of use came yet.
-    private func isAwaited(_ registration: Registration) -> Bool { work[registration.number]?.register != nil }
+    func isAwaited(_ registration: Registration) -> Bool { work[registration.number]?.register != nil }
 
     /// When an endpoint is renewed, by the uptime clock.
     func renewal(of registration: Registration, _ now: Moment) -> Duration? {
@@ -125,7 +125,7 @@ extension Distributor {
         }
     }
 
-    private mutating func retryRegistering(_ registration: Registration, _ now: Moment) {
+    mutating func retryRegistering(_ registration: Registration, _ now: Moment) {
         var waiting = work[registration.number] ?? Work()
         waiting.registerFailures = min(waiting.registerFailures + 1, 64)
         waiting.register = now.uptime + limits.serverRetry.wait(after: waiting.registerFailures)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneDistributor
+import DialtoneExpectations
 import Testing
 
 @Suite("Registrations")
@@ -135,6 +136,20 @@ struct RegistrationTests {
                 .reported(Harness.north, .registered(id, endpoint: "https://n.example/\(id.text)", expires: nil)))
             #expect(world.calls.map(\.content) == [.newEndpoint("https://n.example/\(id.text)")])
         }
+    }
+
+    @Test mutating func `an endpoint that its server has no room to renew is asked for again`() {
+        world.take(.register(Harness.request(), call: 1))
+        let id = world.only.id
+        let expires = WallTime(milliseconds: world.wall + 86_400_000)
+        world.take(.reported(Harness.north, .registered(id, endpoint: "https://a.example", expires: expires)))
+        world.answerAll(.taken)
+        world.pass(.seconds(43_200))
+        expect(world.asked, is: [.register(id, vapid: nil)])
+        world.take(.reported(Harness.north, .registrationsFull(id, "256 are the most")))
+        world.pass(.seconds(60))
+        expect(world.asked, is: [.register(id, vapid: nil)])
+        expect(world.only.endpoint, is: "https://a.example")
     }
 
     @Test mutating func `an endpoint is renewed before it expires, and not told where it stays the same`() {
