@@ -81,7 +81,7 @@ package struct Clientele: Hashable, Sendable {
         package var epoch: UInt64
         /// Who has it.
         package var reader: Reader?
-        /// Of one whose reader was gone when it ended, though nobody had said so: what that one had done on it.
+        /// What the reader had done on it, if the reader was gone when it ended and nobody had said so yet.
         package var left: Touch?
 
         /// An ended flow.

@@ -101,7 +101,7 @@ extension ConnectionDriver {
         answering answers: AnsweredMessages? = nil, _ takeDescriptors: (UInt64) -> [CInt]
     ) {
         var clientele = clientele
-        let readers = Dictionary(clientele.ended.map { ($0.epoch, $0) }) { first, _ in first }
+        let known = Dictionary(clientele.ended.map { ($0.epoch, $0) }) { first, _ in first }
         clientele.ended = []
         for ended in kept.ended {
             guard let store else { continue }
@@ -116,7 +116,7 @@ extension ConnectionDriver {
                 to: ended.remote, policy.socketOptions, owner: self)
             flow.isKept(in: store, as: ended.number)
             flows[ended.epoch] = flow
-            clientele.ended.append(readers[ended.epoch] ?? .init(epoch: ended.epoch, reader: nil))
+            clientele.ended.append(known[ended.epoch] ?? .init(epoch: ended.epoch, reader: nil))
         }
         let resumption = resumption(kept, takeDescriptors)
         process(.restored(clientele, resumption, opening, answers))

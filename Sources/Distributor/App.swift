@@ -80,7 +80,7 @@ package enum AppAnswer: Hashable, Sendable {
     case unanswered
     /// The app does not run and the bus could not start it; why, for a person. Nobody saw the message.
     case notStarted(String)
-    /// There is no session bus to call it by. Nobody saw the message, and it says nothing of the app.
+    /// There is no session bus. Nobody saw the message, and this says nothing about the app.
     case noBus
     /// Nobody owns the name, and no service file says how to start it: it is not installed (any more).
     case unknown

@@ -289,8 +289,7 @@ extension Distributor {
     }
 }
 
-/// The calls that are under way, of those that are counted (``Attempt/isCounted``). A sandbox counts once, by whatever
-/// names its apps go.
+/// How many counted calls (``Attempt/isCounted``) are under way. All names of one sandbox share a count.
 struct CallLoad {
     private var all = 0
     private var ofAccounts: [String: Int] = [:]

@@ -43,9 +43,9 @@ extension Distributor {
         Set(work.lazy.filter { !$0.value.queue.isEmpty }.compactMap { ledger.registrations[$0.key]?.request.app.name })
     }
 
-    /// The newest of what was settled, the oldest of them first, each with its registration where there still is one.
+    /// The newest settled messages in the order of their time, each with its registration if that still exists.
     ///
-    /// - Parameter number: of this registration alone; `nil` for all.
+    /// - Parameter number: only those of this registration; `nil` for all.
     package func settled(
         of number: Int64?, atMost count: Int
     ) -> [(message: SettledMessage, registration: Registration?)] {

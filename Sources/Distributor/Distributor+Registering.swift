@@ -184,7 +184,7 @@ extension Distributor {
         case .use(let server):
             ledger.use(server)
             guard let server else {
-                // Nobody speaks to one.
+                // Without a server no link is open.
                 for server in sessions.keys { sessions[server]?.isLoggedIn = false }
                 break
             }

@@ -54,7 +54,7 @@ package enum DistributorCommand: Hashable, Sendable {
     case test(registration: Int64, body: [UInt8])
     /// End a registration, and tell its app.
     case remove(registration: Int64)
-    /// Have everything registered at this server; `nil` for no push until there is one again.
+    /// Register everything at this server; `nil`: there is no push until the next one is named.
     case use(ServerName?)
     /// Drop what is still to be ended at a server that the configuration does not have any more, with what it
     /// remembers.

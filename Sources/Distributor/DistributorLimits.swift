@@ -84,8 +84,8 @@ package struct DistributorLimits: Hashable, Sendable {
     package var busSettling = Duration.seconds(600)
     /// VoIP messages missed in a row that demote a registration.
     package var misses = 3
-    /// Calls of one app, or of all names of a sandbox, and of all, that may be under way (``Attempt/isCounted``). The
-    /// first one starts an app.
+    /// Counted calls (``Attempt/isCounted``) that may be under way: of one app or sandbox, and of all. The first one
+    /// starts an app.
     package var callsOfApp = 4
     package var calls = 32
 

@@ -71,7 +71,7 @@ struct Ledger: Sendable {
     /// Nothing is kept.
     init() {}
 
-    /// `nil` is not saved: each start says which one it is, from the configuration.
+    /// `nil` is not saved, since each start reads the server from the configuration.
     mutating func use(_ server: ServerName?) {
         self.server = server
         unsaved.server = server != nil

@@ -79,8 +79,8 @@ struct Attempt: Sendable {
         case test(call: UInt64)
     }
 
-    /// Whether it counts among the calls that may be under way. That a registration is over is told at once, as often
-    /// as the app ends one: where it counted, an app that answers none would keep all others from theirs.
+    /// Whether it counts against the limit of calls under way. An app is told at once that a registration is over,
+    /// however many it ends. If that counted, an app that never answers would block the pushes of all others.
     var isCounted: Bool {
         switch purpose {
         case .message(_, _, let isVoIP): !isVoIP

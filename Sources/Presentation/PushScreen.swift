@@ -59,7 +59,7 @@ package enum PushScreen {
 
     /// What became of messages.
     package static func history(_ messages: [PushAPI.SettledMessage], now: Timestamp, _ style: Style) -> [String] {
-        guard !messages.isEmpty else { return style.sentence("No message has come to its end.", .faint) }
+        guard !messages.isEmpty else { return style.sentence("No message was taken or given up yet.", .faint) }
         var table = Table(["WHEN", "APP", "MESSAGE", "RESULT"])
         for message in messages {
             table.add([

@@ -5,9 +5,9 @@ internal import Glibc
 
 /// The database's file, before SQLite opens it.
 enum StoreFile {
-    /// Makes the directory with those above it where they are missing, for its owner's eyes alone. It may be a link of
-    /// the same user's: from version 254 on, systemd makes one where a user has a directory of configuration and none
-    /// of state (`setup_exec_directory`).
+    /// Makes the directory, and those above it that are missing; only its owner can read it. A link of the same user
+    /// is followed: from version 254 on, systemd makes one for a user who has a configuration directory and no state
+    /// directory (`setup_exec_directory`).
     static func makeDirectory(_ path: String) throws(SystemError) {
         try StatePath.make(path)
         var status = stat()

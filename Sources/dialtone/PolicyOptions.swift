@@ -69,18 +69,16 @@ struct PolicyOptions: ParsableArguments {
     @OptionGroup(title: "TLS")
     var tls: TLSOptions
 
-    /// The longest of these times: a day.
+    /// The longest of the other times: a day.
     static let longest = Duration.seconds(86_400)
-    /// The daemon's, too.
-    private static let longestGrace = Duration.seconds(60)
 
     func validate() throws {
-        try userTimeout?.check("--user-timeout", atMost: Self.longest)
-        try grace?.check("--grace", atMost: Self.longestGrace)
+        try userTimeout?.check("--user-timeout", atMost: ConnectionPolicy.userTimeouts.upperBound)
+        try grace?.check("--grace", atMost: ConnectionPolicy.graces.upperBound)
     }
 
-    /// For the daemon. It names a setting that it refuses, but has no field for why (`InvalidParameter`), so the same
-    /// check is made here first. The daemon says why it refuses an opening.
+    /// For the daemon. Its error names a wrong setting, but has no field for the reason (`InvalidParameter`), so the
+    /// command makes the same check first. For an opening the daemon gives a reason.
     ///
     /// - Parameter remote: where it leads; `nil` for a socket that was adopted alone.
     func settings(to remote: String?) throws -> ConnectionsAPI.Settings {

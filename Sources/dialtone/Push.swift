@@ -73,7 +73,7 @@ struct PushHistory: AsyncParsableCommand {
 
     @Option(
         name: [.customShort("n", allowingJoined: true), .long], help: "The most lines, the newest ones, 1 to 8192.")
-    var lines = 100
+    var lines = PushAPI.History.usualCount
 
     @Flag(help: "Write one JSON object a line for each message.")
     var json = false
@@ -82,8 +82,10 @@ struct PushHistory: AsyncParsableCommand {
     var color: ColorOption
 
     func validate() throws {
-        if !(1...8192).contains(lines) {
-            throw ValidationError("--lines \(lines) is out of range: give a number from 1 to 8192")
+        let counts = PushAPI.History.counts
+        guard counts.contains(lines) else {
+            throw ValidationError(
+                "--lines \(lines) is out of range: give a number from \(counts.lowerBound) to \(counts.upperBound)")
         }
     }
 

@@ -12,9 +12,9 @@ struct PushUse: AsyncParsableCommand {
         commandName: "use", abstract: "Have pushes come through another server.",
         discussion: """
             SERVER is xmpp:user@example.com, wss://push.services.mozilla.com/ or https://ntfy.sh. The command writes \
-            it to session.toml, see session.toml(5), unless that file exists and is not from this command. It reads \
-            the password of an XMPP account from the standard input and keeps it in a separate file, which only you \
-            can read. Registered apps get a new endpoint.
+            it to session.toml, see session.toml(5), unless that file has lines that are not from this command. It \
+            reads the password of an XMPP account from the standard input and keeps it in a separate file, which only \
+            you can read. Registered apps get a new endpoint.
             """)
 
     @Argument(help: "The server.")
@@ -34,8 +34,14 @@ struct PushUse: AsyncParsableCommand {
 
     /// The first line of a file that this command wrote and may write again.
     private static let mark = "# Written by `dialtone push use`, which writes it anew."
-    /// The keys that this command writes, and may write anew.
-    private static let keys = ["server", "service", "host", "ca", "password_file"]
+    /// The keys that this command writes and replaces.
+    private enum Key: String, CaseIterable {
+        case server, service, host, ca
+        case passwordFile = "password_file"
+
+        var start: String { "\(rawValue) = \"" }
+        func line(_ value: String) -> String { "\(start)\(value)\"" }
+    }
 
     func validate() throws {
         for value in [server, service, host, ca].compactMap(\.self) where value.contains(where: \.isForbidden) {
@@ -50,29 +56,24 @@ struct PushUse: AsyncParsableCommand {
         else { throw ValidationError("there is neither $XDG_CONFIG_HOME nor $HOME") }
         let file = "\(directory)/session.toml"
         let earlier = FileContent.text(of: file)
-        if let earlier, !earlier.hasPrefix(Self.mark) {
-            Output.fail(
-                "\(file) was not written by this command: write server = \"\(server)\" into its [push] yourself")
-            throw ExitCode(EXIT_FAILURE)
-        }
         if let earlier, let foreign = Self.foreignLine(of: earlier) {
             Output.fail(
                 """
-                \(file) was not written anew: line \(foreign.number), "\(foreign.text)", is not this command's and \
-                would be lost. Change the table [push] there yourself: server = "\(server)"
+                \(file) was not changed: this command did not write its line \(foreign.number), \
+                "\(foreign.text)", and would delete it. Write \(Key.server.line(server)) into its [push] yourself
                 """)
             throw ExitCode(EXIT_FAILURE)
         }
         try makeDirectory(directory)
-        var lines = [Self.mark, "[push]", "server = \"\(server)\""]
-        for (key, value) in [("service", service), ("host", host), ("ca", ca)] {
-            if let value { lines.append("\(key) = \"\(value)\"") }
+        var lines = [Self.mark, "[push]", Key.server.line(server)]
+        for (key, value) in [(Key.service, service), (.host, host), (.ca, ca)] {
+            if let value { lines.append(key.line(value)) }
         }
         let secret = "\(directory)/push-password"
         let earlierSecret = FileContent.text(of: secret)
         if server.hasPrefix("xmpp:") || token {
             try FileContent.replace(secret, with: Array(try readSecret().utf8))
-            lines.append("password_file = \"\(secret)\"")
+            lines.append(Key.passwordFile.line(secret))
         }
         try FileContent.replace(file, with: Array((lines.joined(separator: "\n") + "\n").utf8))
         let agent = SessionAgent.client
@@ -92,22 +93,21 @@ struct PushUse: AsyncParsableCommand {
         }
     }
 
-    /// The first line of a file that this command did not write: it would be lost.
+    /// The first line of a file that this command did not write.
     private static func foreignLine(of text: String) -> (number: Int, text: String)? {
         for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated()
-        where !isOwn(line) {
+        where index == 0 ? line != mark : !isOwn(line) {
             return (index + 1, String(line.prefix(80)).printable)
         }
         return nil
     }
 
-    /// Whether this command writes such lines.
+    /// Whether this command writes such lines below its mark.
     private static func isOwn(_ line: Substring) -> Bool {
-        if line.isEmpty || line == mark || line == "[push]" { return true }
-        return keys.contains { key in
-            let start = "\(key) = \""
-            guard line.hasPrefix(start) else { return false }
-            let rest = line.dropFirst(start.count)
+        if line.isEmpty || line == "[push]" { return true }
+        return Key.allCases.contains { key in
+            guard line.hasPrefix(key.start) else { return false }
+            let rest = line.dropFirst(key.start.count)
             // Not a comment behind the value.
             return rest.last == "\"" && !rest.dropLast().contains(where: \.isForbidden)
         }

@@ -62,9 +62,11 @@ struct SessionUnitStories {
             UserSession.distributor)
         let process = try await user.process(of: service)
         expect(owner, is: "(uint32 \(process),)")
-        try await user.expectStatus { $0.contains("\"isOnBus\":true") && $0.contains("\"registrations\":0") }
+        try await user.says("push", "status", "--json") {
+            $0.contains("\"isOnBus\":true") && $0.contains("\"registrations\":0")
+        }
         // It reached the user's agent.
-        try await user.expect("dialtone-push", in: "list")
+        try await user.says("list") { $0.contains("dialtone-push") }
         expect(try await user.run(UserSession.dialtone, "push", "status")) { $0.contains("ws://127.0.0.1:9/") }
     }
 
@@ -81,7 +83,7 @@ struct SessionUnitStories {
     /// was told of that.
     private static func killWhileAppRegisters(_ user: UserSession) async throws -> String {
         async let told = user.runApp()
-        try await user.expect("org.example.Phone", in: "push", "list")
+        try await user.says("push", "list") { $0.contains("org.example.Phone") }
         let process = try await user.process(of: service)
         try await user.run("systemctl", "--user", "kill", "--signal=KILL", service)
         try await user.expect("1", "NRestarts", of: service)
@@ -102,7 +104,7 @@ struct SessionUnitStories {
 
     /// The registration is there, in the one file that the unit's directory has for it.
     private static func checkKept(_ user: UserSession, _ when: Comment) async throws {
-        try await user.expectStatus { status in
+        try await user.says("push", "status", "--json") { status in
             status.contains("\"isOnBus\":true") && status.contains("\"registrations\":1")
                 && !status.contains("\"storageTrouble\":\"")
         }
@@ -184,29 +186,13 @@ extension UserSession {
             .split(separator: "\n").compactMap { Int($0) }
     }
 
-    /// Waits until a command of `dialtone` has a text in its answer.
-    fileprivate func expect(_ text: String, in command: String, _ subcommand: String = "") async throws {
+    /// Waits until a command of `dialtone`, which has to answer each time, says what is expected.
+    fileprivate func says(_ command: String..., isExpected: @Sendable (String) -> Bool) async throws {
         var seen = ""
-        do {
-            try await eventually("\(text) in `dialtone \(command) \(subcommand)`") {
-                seen = try await run("sh", "-c", "exec \(Self.dialtone) \(command) \(subcommand)")
-                return seen.contains(text)
-            }
-        } catch let error as NothingCame {
-            throw NothingCame(description: "\(error.description), it says\n\(seen)")
-        }
-    }
-
-    /// Waits until `dialtone push status`, which has to answer each time, says what is expected.
-    fileprivate func expectStatus(_ isExpected: @Sendable (String) -> Bool) async throws {
-        var seen = ""
-        do {
-            try await eventually("the status of push") {
-                seen = try await run(Self.dialtone, "push", "status", "--json")
-                return isExpected(seen)
-            }
-        } catch let error as NothingCame {
-            throw NothingCame(description: "\(error.description), it is\n\(seen)")
+        let line = "\(Self.dialtone) \(command.joined(separator: " "))"
+        try await eventually("what `\(line)` is to say", toldWhenInVain: { seen }) {
+            seen = try await run("sh", "-c", "exec \(line)")
+            return isExpected(seen)
         }
     }
 

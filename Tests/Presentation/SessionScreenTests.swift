@@ -93,7 +93,7 @@ import Testing
                 "1 m ago    org.example.Phone     b22      given up: the app failed on it 5 times: no key",
                 "5.0 s ago  org.example.Phone     c3       taken",
             ])
-        expect(PushScreen.history([], now: Sample.noon, Sample.plain), is: ["No message has come to its end."])
+        expect(PushScreen.history([], now: Sample.noon, Sample.plain), is: ["No message was taken or given up yet."])
     }
 
     @Test(arguments: [

@@ -99,7 +99,7 @@ class Ntfy:
         self.cache.append(message)
         for names, socket in [] if held else list(self.subscribers):
             if topic in names:
-                # One that is closing is no reason that the next one hears nothing.
+                # A subscriber that is closing does not keep the others from the message.
                 with contextlib.suppress(ConnectionClosed):
                     await self.send(socket, message)
         return message

@@ -204,7 +204,7 @@ final class PushScript: Sendable {
 
     var inputs: [PushServerInput] { state.withLock { $0.inputs } }
 
-    /// Those up to the latest socket, whatever came on it meanwhile.
+    /// The inputs up to the latest login, without those that followed it.
     var inputsToLogin: [PushServerInput] {
         let inputs = inputs
         return Array(inputs.prefix((inputs.lastIndex(of: .connected) ?? -1) + 1))

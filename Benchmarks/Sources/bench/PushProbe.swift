@@ -35,8 +35,8 @@ enum PushProbe {
     static let apps = 5
     /// How long nothing happens: `DIALTONE_BENCH_WINDOW` seconds, by default two minutes.
     static let window = Duration.seconds(getenv("DIALTONE_BENCH_WINDOW").flatMap { Int(String(cString: $0)) } ?? 120)
-    /// So long after the last message nothing more is to be done for it: a minute after it, the session agent notes
-    /// once that all of before has come (`NtfyMark.patience`).
+    /// After this long the last message costs nothing more: a minute after it, the session agent saves once that
+    /// everything before it has come (`NtfyMark.patience`).
     static let settling = Duration.seconds(75)
     /// How often the server pings. ntfy does so every 45 s.
     static let pings = getenv("DIALTONE_BENCH_PINGS").flatMap { Int(String(cString: $0)) } ?? 5

@@ -37,7 +37,7 @@ extension AutopushServer {
         guard !session.stands else { return session.tell("the server answered hello twice", &turn) }
         guard hello.status == 200, let uaid = hello.uaid, Self.isIdentity(uaid) else {
             let reason = "the server answered hello with status \(hello.status.map(String.init) ?? "none")"
-            // A server that is overloaded says nothing of the client: it is let rest, and asked again.
+            // An overloaded server says nothing about the client: it is asked again after a pause.
             if Self.failure(of: hello.status) == .network {
                 session.tell(reason, &turn)
             } else {

@@ -22,8 +22,8 @@ extension PushService {
         }
         service.handle(PushAPI.History.self) { [unowned self] parameters, _ throws(VarlinkFailure) in
             let number: Int64? = if let text = parameters.registration { try find(text) } else { nil }
-            let count = parameters.count ?? 100
-            guard (1...8192).contains(count) else {
+            let count = parameters.count ?? PushAPI.History.usualCount
+            guard PushAPI.History.counts.contains(count) else {
                 throw VarlinkFailure(ServiceAPI.InvalidParameter(parameter: "count"))
             }
             return .init(messages: distributor.settled(of: number, atMost: count).map { .init($0, $1) })

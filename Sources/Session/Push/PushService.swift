@@ -147,7 +147,7 @@ final class PushService {
         } else {
             do throws(StoreError) {
                 try store.save(turn.changes)
-                // Only what was saved is remembered: from the rest, a server would count messages as had that are not.
+                // Only what was saved: with anything else, a server would count messages as had that are not.
                 for case .memory(let server, let memory) in turn.changes {
                     memories[server] = memory.isEmpty ? nil : memory
                 }
