@@ -55,7 +55,7 @@ final class WakeFixture {
     var connection: ConnectionsAPI.Connection? { fixture.registry.visible(to: 0).first?.wire }
 
     func ready(_ epoch: Int = 1) async throws {
-        try await eventually("flow \(epoch) stands") {
+        try await eventually("flow \(epoch) stands, and not \(connection as Any)") {
             self.connection?.state == .ready && self.connection?.epoch == epoch
         }
         try await server.accept()

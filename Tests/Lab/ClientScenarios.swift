@@ -3,6 +3,7 @@
 import DialtoneAPI
 import DialtoneExpectations
 import DialtoneLabSupport
+import DialtoneTestSupport
 import Foundation
 import Testing
 
@@ -111,7 +112,7 @@ struct ClientScenarios {
     /// Waits until a driver has as many descriptors as before: a library may close that of a call behind its answer.
     private func hasAsBefore(_ driver: ScenarioDriver, _ before: String) async throws {
         var now = ""
-        try await eventually("\(before), as before", toldWhenInVain: { now }) {
+        try await eventually("\(before), as before\n\(now)") {
             now = try await driver.ask("descriptors")
             return now == before
         }

@@ -52,7 +52,7 @@ struct PushPowerStories {
                 logind.lines.count { $0.text == "let go" } == 2
             }
             stage.misbehave(Self.app, by: .hang, false)
-            try await eventually("it waits", toldWhenInVain: { stage.log }) {
+            try await eventually("it waits\n\(stage.log)") {
                 try await stage.dialtone("list", "--json").output.contains("\"waiting\":1")
             }
             expect(try stage.messages(of: Self.app), is: [])
@@ -75,7 +75,7 @@ struct PushPowerStories {
             func set(_ name: String, _ value: String) async throws {
                 let call = ["gdbus", "call", "--address", address, "--dest", "org.freedesktop.UPower"]
                 let method = ["--object-path", "/org/example/Test", "--method", "org.example.Test.Set", name, value]
-                try await eventually("UPower answers", toldWhenInVain: { upower.text(of: .error) }) {
+                try await eventually("UPower answers\n\(upower.text(of: .error))") {
                     try await stage.lab.host.outcome(call + method).exit == .status(0)
                 }
             }
@@ -84,12 +84,12 @@ struct PushPowerStories {
             for (name, value) in [("Type", "<uint32 2>"), ("Percentage", "<12.0>"), ("OnBattery", "<true>")] {
                 try await set(name, value)
             }
-            try await eventually("it is heard", toldWhenInVain: { stage.log }) {
+            try await eventually("it is heard\n\(stage.log)") {
                 // What comes before that is handed over at once.
                 stage.log.contains("the machine runs on its battery at 12 %")
             }
             async let statuses = stage.post(["news"], to: standard)
-            try await eventually("it waits", toldWhenInVain: { stage.log }) {
+            try await eventually("it waits\n\(stage.log)") {
                 try await stage.dialtone("list", "--json").output.contains("\"waiting\":1")
             }
             expect(try await stage.post(["call"], to: calls), is: ["201"])

@@ -56,7 +56,7 @@ struct PushServerStories {
     /// Waits until the server has so many messages acknowledged, and keeps none.
     private func acknowledged(_ count: Int, on stage: PushStage) async throws {
         var seen: Autopush?
-        try await eventually("\(count) acknowledgements", toldWhenInVain: { stage.log }) {
+        try await eventually("\(count) acknowledgements\n\(stage.log)") {
             let state = try await Autopush(stage)
             seen = state
             return state.acks.count >= count && state.unacked == 0 && state.stored == 0

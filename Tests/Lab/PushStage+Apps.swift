@@ -92,7 +92,7 @@ extension PushStage {
         after count: Int, _ what: String, of app: String, _ matches: @Sendable (Told) -> Bool
     ) async throws -> Told {
         var found: Told?
-        try await eventually("\(what) of \(app)", toldWhenInVain: { log }) {
+        try await eventually("\(what) of \(app)\n\(log)") {
             found = try told(to: app).dropFirst(count).first(where: matches)
             return found != nil
         }
@@ -112,7 +112,7 @@ extension PushStage {
     ///
     /// - Parameter patience: how often it is waited for; once is a minute and a half.
     func hasTaken(_ count: Int, app: String, patience: Int = 2) async throws {
-        try await eventually("message \(count)", patience: patience, toldWhenInVain: { log }) {
+        try await eventually("message \(count)\n\(log)", patience: patience) {
             try messages(of: app).count >= count
         }
     }
@@ -162,20 +162,6 @@ extension PushStage {
         return outcome.lines.map { line in
             let words = line.split(separator: " ")
             return Sent(status: String(words[0]), wasThere: words.last == "has")
-        }
-    }
-}
-
-/// Waits for something as often as is said, and tells more when it did not come.
-func eventually(
-    _ what: String, patience: Int = 1, toldWhenInVain: () -> String,
-    _ condition: @AgentQueue () async throws -> Bool
-) async throws {
-    for attempt in 1...patience {
-        do {
-            return try await eventually(what, condition)
-        } catch let error as NothingCame {
-            if attempt == patience { throw NothingCame(description: "\(error.description)\n\(toldWhenInVain())") }
         }
     }
 }

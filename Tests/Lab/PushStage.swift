@@ -159,7 +159,7 @@ final class PushStage: Sendable {
         let earlier = try await epoch()
         let these = ["state", "established", "sport", "=", ":\(server.port)"]
         _ = try await lab.server.outcome(["ss", "--kill", "--tcp"] + these)
-        try await eventually("another socket", toldWhenInVain: { log }) { try await epoch() > earlier }
+        try await eventually("another socket\n\(log)") { try await epoch() > earlier }
     }
 
     /// Runs `dialtone push` to its end.
@@ -169,7 +169,7 @@ final class PushStage: Sendable {
 
     /// Waits until the session agent is logged in at the server.
     func isLoggedIn() async throws {
-        try await eventually("a login", toldWhenInVain: { log }) {
+        try await eventually("a login\n\(log)") {
             let status = try await dialtone("status", "--json")
             #expect(status.exit == .status(0), "\(status)\n\(log)")
             return status.output.contains("\"isUp\":true")
@@ -178,7 +178,7 @@ final class PushStage: Sendable {
 
     /// Waits until the machine's agent watches the connection and the session agent sleeps.
     func isParked() async throws {
-        try await eventually("a parked connection", toldWhenInVain: { log }) {
+        try await eventually("a parked connection\n\(log)") {
             guard let connection = try await home.client.connections().first else { return false }
             return connection.state == .ready && connection.holder != .client && connection.session == .open
                 && connection.wake == nil && connection.unreadBytes ?? 0 == 0

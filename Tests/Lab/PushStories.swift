@@ -69,7 +69,7 @@ struct PushStories {
             let endpoint = try await stage.register(Self.app, isVoIP: true)
             stage.misbehave(Self.app, by: .refuse)
             async let statuses = stage.post(["poison"], to: endpoint)
-            try await eventually("a try that failed", toldWhenInVain: { stage.log }) {
+            try await eventually("a try that failed\n\(stage.log)") {
                 try await stage.dialtone("list").output.contains("the app did not take it")
             }
             // A fault of the service: that the app did not take it is an answer, and not an error of its own.
@@ -100,7 +100,7 @@ struct PushStories {
             // Larger than what is left of the last page.
             let large = String(repeating: "x", count: 4000)
             async let statuses = stage.post(["1" + large, "2" + large], to: endpoint)
-            try await eventually("it is told", toldWhenInVain: { stage.log }) {
+            try await eventually("it is told\n\(stage.log)") {
                 try await stage.dialtone("status").output.contains("full")
             }
             expect(try stage.messages(of: Self.app), is: [])
@@ -151,7 +151,7 @@ struct PushStories {
                 try await stage.send(1...1, "lost", to: token, of: Self.app),
                 is: [.init(status: "201", wasThere: false)])
             for uplink in Uplink.allCases { try await stage.lab.bringUp(uplink) }
-            try await eventually("the service refuses to resume", toldWhenInVain: { stage.log }) {
+            try await eventually("the service refuses to resume\n\(stage.log)") {
                 stage.log.contains("it did not accept the opening")
             }
             try await stage.isParked()
@@ -172,7 +172,7 @@ struct PushStories {
         try await PushStage.set([(Self.app, .phone)], bus: .broker) { stage in
             let token = try await stage.registerPhone(Self.app)
             async let sent = stage.send(1...2, to: token, of: Self.app)
-            try await eventually("it waits", toldWhenInVain: { stage.log }) {
+            try await eventually("it waits\n\(stage.log)") {
                 try await stage.dialtone("status", "--json").output.contains("\"waiting\":1")
             }
             // What dbus-broker has start programs, systemd, is not there: the app cannot be started, and is not gone.

@@ -190,7 +190,7 @@ extension UserSession {
     fileprivate func says(_ command: String..., isExpected: @Sendable (String) -> Bool) async throws {
         var seen = ""
         let line = "\(Self.dialtone) \(command.joined(separator: " "))"
-        try await eventually("what `\(line)` is to say", toldWhenInVain: { seen }) {
+        try await eventually("what `\(line)` is to say\n\(seen)") {
             seen = try await run("sh", "-c", "exec \(line)")
             return isExpected(seen)
         }

@@ -18,15 +18,17 @@ package struct NothingCame: Error, CustomStringConvertible {
     await withCheckedContinuation { done in AgentQueue.async { done.resume() } }
 }
 
-/// Waits for something that must happen; the limit only ends a test that has failed.
+/// Waits for something that must happen; the limit, a minute and a half for each `patience`, only ends a test that has
+/// failed. `what` is said then: it can tell what was seen in its place.
 ///
 /// - Throws: ``NothingCame`` with the place of the call, in the place of an issue: this is no module of tests.
 package func eventually(
-    _ what: String, file: String = #fileID, line: Int = #line, _ condition: @AgentQueue () async throws -> Bool
+    _ what: @autoclosure @AgentQueue () -> String, patience: Int = 1, file: String = #fileID, line: Int = #line,
+    _ condition: @AgentQueue () async throws -> Bool
 ) async throws {
-    for _ in 0..<9000 {
+    for _ in 0..<9000 * patience {
         if try await condition() { return }
         try await Task.sleep(for: .milliseconds(10))
     }
-    throw NothingCame(description: "waited in vain at \(file):\(line): \(what)")
+    throw NothingCame(description: "waited in vain at \(file):\(line): \(await what())")
 }
