@@ -54,8 +54,7 @@ package struct Distributor: Sendable {
     ///
     /// - Parameter random: what the names of registrations at servers are drawn from, which must not be guessed.
     package init(
-        state: StoredState, limits: DistributorLimits = .init(),
-        random: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
+        state: StoredState, limits: DistributorLimits = .init(), random: any RandomNumberGenerator & Sendable
     ) {
         self.limits = limits
         self.random = random

@@ -45,10 +45,9 @@ struct LayeringTests {
     @Test(arguments: ["docs/architecture.md", "docs/supervision-points.md"])
     func `each file that a page on the inside names is there`(page: String) throws {
         let files = try Repository.sources.get() + Repository.tests.get()
-        let names = Set(files.map { $0.path.split(separator: "/").last.map(String.init) ?? "" })
         let text = try Repository.read(page).lines.joined(separator: "\n")
-        for match in text.matches(of: /`(?:[\w\/]+\/)?([\w+]+\.swift)`/) where match.1 != "Package.swift" {
-            #expect(names.contains(String(match.1)), "\(page): \(match.0)")
+        for match in text.matches(of: /`([\w\/+]+\.swift)`/) where match.1 != "Package.swift" {
+            #expect(files.contains { "/\($0.path)".hasSuffix("/\(match.1)") }, "\(page): \(match.0)")
         }
     }
 

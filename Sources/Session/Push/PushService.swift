@@ -60,7 +60,7 @@ final class PushService {
             for notice in store.notices { logger.error("\(notice)") }
             if state.messages.isEmpty { Self.compact(&store, logger) }
             memories = state.memories
-            distributor = Distributor(state: state)
+            distributor = Distributor(state: state, random: SystemRandomNumberGenerator())
         } catch {
             throw PushServiceError(description: "\(error)", mayPass: error.mayPass)
         }
