@@ -9,7 +9,7 @@ extension ConnectionDriver {
     enum Input {
         case line(ConnectionInput)
         case client(ClientInput)
-        case restored(Clientele, ConnectionInput, Opening?, AnsweredMessages?)
+        case restored(Connection.Saved, with: Set<UInt64>)
         case deadlinePassed
 
         /// Whether the connection may end the flow that stands for it, though that works.
@@ -24,8 +24,9 @@ extension ConnectionDriver {
                     true
                 case .sessionOpened(let epoch): epoch != standing
                 case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .detourFound, .handshakeBegan,
-                    .dialFailed, .remoteClosed, .flowFailed, .probeSent, .answered, .answerHidden, .acknowledged,
-                    .arrived, .certificateEnds, .taken, .parked, .returned, .abandoned, .openingLeft, .answersLeft,
+                    .dialFailed, .remoteClosed, .flowFailed, .probeSent, .answered, .answerHidden, .undelivered,
+                    .acknowledged, .arrived, .certificateEnds, .taken, .parked, .returned, .abandoned, .openingLeft,
+                    .answersLeft,
                     .openingAnswered, .openingFailed, .serverAsked, .timerFired, .closeRequested:
                     false
                 }

@@ -253,7 +253,7 @@ final class KeepaliveSender {
 
     /// The time for a flow's heartbeat has come.
     func beat(_ epoch: UInt64) {
-        _ = send(on: epoch, isVerification: false)
+        if !send(on: epoch, isVerification: false) { awaitDelivery(on: epoch) }
         kept[epoch]?.lastBeat = BootClock.now()
         adapt(epoch)
     }
@@ -266,7 +266,7 @@ final class KeepaliveSender {
             kept.unsent.isEmpty, kept.flow.unreadBytes == 0, kept.flow.isDrained
         else {
             // With bytes of the client in front, an answer would not be found; with some that the server has not
-            // acknowledged, the line shows by them whether it is alive, or the user timeout ends it.
+            // acknowledged, the line shows by them whether it is alive.
             return false
         }
         let now = BootClock.now()
@@ -322,6 +322,13 @@ final class KeepaliveSender {
         guard let before = flow.lastAcknowledgement(withData: true) else { return }
         awaitAcknowledgement(of: flow, before: before)
         flow.beginProbing()
+    }
+
+    /// Where a keepalive waits behind bytes that the server has not acknowledged, has these take its place.
+    private func awaitDelivery(on epoch: UInt64) {
+        guard let flow = kept[epoch]?.flow, kept[epoch]?.probe == nil, !flow.isDrained else { return }
+        owner.keepaliveSender(heard: .undelivered(epoch: epoch))
+        if kept[epoch] != nil { awaitAcknowledgement(of: flow, before: nil) }
     }
 
     private func awaitAcknowledgement(of flow: Flow, before: Duration?) {

@@ -111,6 +111,23 @@ import Testing
         #expect(harness.status.state == .ready)
     }
 
+    @Test func `bytes that a keepalive waits behind are to be acknowledged by when it would be answered`() {
+        var harness = Harness.ready(ConnectionPolicy(remote: .of("mqtt://192.0.2.7")))
+        #expect(
+            harness.tell(.undelivered(epoch: 1)) == [.scheduleTimer(.proof, deadline: harness.now + .seconds(10))])
+        #expect(harness.tell(.undelivered(epoch: 1), after: .seconds(4)).isEmpty, "the first counts")
+        harness.tell(.timerFired(.proof), after: .seconds(6))
+        #expect((harness.status.epoch, harness.status.lastFailure) == (1, .unanswered))
+        #expect(harness.status.state != .ready)
+    }
+
+    @Test func `and it lives where they were`() {
+        var harness = Harness.ready(ConnectionPolicy(remote: .of("mqtt://192.0.2.7")))
+        harness.tell(.undelivered(epoch: 1))
+        #expect(harness.tell(.acknowledged(epoch: 1, begun: harness.now)) == [.cancelTimer(.proof)])
+        #expect(harness.status.state == .ready)
+    }
+
     @Test func `a ready flow is kept alive as its scheme asks`() {
         var harness = Harness(ConnectionPolicy(remote: .of("sip://192.0.2.7")))
         harness.tell(all: .opened, .pathChanged(.wifi))

@@ -81,6 +81,26 @@ struct KeepaliveStories {
         }
     }
 
+    @Test(.server("kamailio")) func `what a client wrote on a dead line before it slept is no excuse for the line`()
+        async throws
+    {
+        try await KeepaliveFixture.run(.kamailio(), "sip://\(Self.address)", Self.brisk) { fixture in
+            try await fixture.isReady()
+            let client = try await fixture.take()
+            try await fixture.lab.drop(.established, on: .wan0)
+            client.send("\r\n")
+            try await fixture.park()
+            let before = await fixture.events.count
+            let lost = try await fixture.event("the silence to be noticed", after: before) {
+                $0.status.state != .ready
+            }
+            // No keepalive can be sent behind these bytes, and the kernel itself gives up after minutes.
+            expect(lost.reason, is: .unanswered)
+            try await fixture.lab.restore(.wan0)
+            try await fixture.isReady(after: before)
+        }
+    }
+
     @Test(.server("prosody")) func `after a resume the kernel's probe shows that the server is there`() async throws {
         try await KeepaliveFixture.run(.prosody(), "xmpp://\(Self.address)") { fixture in
             try await fixture.isReady()

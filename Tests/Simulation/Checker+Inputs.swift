@@ -46,6 +46,9 @@ extension Checker {
         case .answerHidden(let epoch) where epoch == known.standing:
             known.life.probes = []
             answerHiddenAt = now
+        case .undelivered(let epoch) where epoch == known.standing && !known.isSilent:
+            known.life.undelivered = known.life.undelivered ?? now
+            answerHiddenAt = now
         case .acknowledged(let epoch, let begun) where epoch == known.standing:
             known.life.acknowledged(begun, now)
             noteProof()
@@ -57,7 +60,7 @@ extension Checker {
         case .flowFailed(_, let failure): noteSilence(failure)
         case .adopted(let adoption): noteAdoption(adoption, now)
         case .opened, .reopened, .remoteClosed, .closeRequested, .answersLeft, .probeSent, .answered, .answerHidden,
-            .acknowledged:
+            .undelivered, .acknowledged:
             break
         }
     }

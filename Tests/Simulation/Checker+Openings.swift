@@ -165,9 +165,8 @@ extension Checker {
             case .closeRequested: reason == .closeRequested
             case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .detourFound, .handshakeBegan,
                 .dialSucceeded, .dialFailed, .certificateEnds, .timerFired, .probeSent, .answered, .answerHidden,
-                .acknowledged, .arrived,
-                .taken,
-                .parked, .returned, .resumed, .serverAsked, .openingAnswered, .sessionOpened, .answersLeft:
+                .undelivered, .acknowledged, .arrived, .taken, .parked, .returned, .resumed, .serverAsked,
+                .openingAnswered, .sessionOpened, .answersLeft:
                 false
             }
         try require(isForCause, .keepsSession, "the next flow is closed as \(reason) on \(input)")

@@ -131,7 +131,8 @@ extension Checker {
                 isNews == (known.standing == epoch && before.standing != epoch) || known.next == epoch, .oneFlow,
                 "\(epoch) for \(actions)")
             if isNews { try require(!known.isDialling, .stateHoldsWhatItNeeds, "a dial that was won goes on") }
-        case .probeSent(let epoch), .answered(let epoch, _), .answerHidden(let epoch), .acknowledged(let epoch, _):
+        case .probeSent(let epoch), .answered(let epoch, _), .answerHidden(let epoch), .undelivered(let epoch),
+            .acknowledged(let epoch, _):
             if epoch != before.standing { try require(actions.isEmpty, .silentWithoutNews, "\(actions)") }
         case .serverAsked:
             try require(actions.isEmpty, .silentWithoutNews, "\(actions)")

@@ -474,9 +474,8 @@ final class Checker {
             ended == epoch && reason == .abandoned && before.ownership.holder == .client
                 && !(isUntouched && isAlone) && !before.policy.keepsAbandonedFlow
         case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .detourFound, .handshakeBegan, .dialFailed,
-            .certificateEnds, .timerFired, .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken,
-            .parked, .returned,
-            .resumed, .serverAsked, .openingAnswered, .openingFailed, .answersLeft:
+            .certificateEnds, .timerFired, .probeSent, .answered, .answerHidden, .undelivered, .acknowledged, .arrived,
+            .taken, .parked, .returned, .resumed, .serverAsked, .openingAnswered, .openingFailed, .answersLeft:
             false
         }
     }

@@ -13,19 +13,24 @@ struct FlowLife {
     var firstEvent: Duration?
     /// Up to when keepalives were sent that owe no answer in time: before an event, and where the kernel vouched since.
     var excused: Duration?
+    /// Since when a keepalive waits behind bytes without acknowledgement.
+    var undelivered: Duration?
     var lastProof: Duration?
 
     mutating func begin(_ policy: ConnectionPolicy, _ now: Duration) {
         figures = (policy.heartbeat?.kind ?? .kernel).figures
-        (probes, event, firstEvent, excused, lastProof) = ([], nil, nil, nil, now)
+        (probes, event, firstEvent, excused, undelivered, lastProof) = ([], nil, nil, nil, nil, now)
     }
 
-    mutating func end() { (probes, event, firstEvent, excused, lastProof) = ([], nil, nil, nil, nil) }
+    mutating func end() {
+        (probes, event, firstEvent, excused, undelivered, lastProof) = ([], nil, nil, nil, nil, nil)
+    }
 
     /// Nothing is owed until it is doubted again.
-    mutating func suspend() { (event, firstEvent) = (nil, nil) }
+    mutating func suspend() { (event, firstEvent, undelivered) = (nil, nil, nil) }
 
     mutating func doubt(_ now: Duration) {
+        undelivered = nil
         // What was doubted before a sleep has its time anew.
         if let event, let firstEvent, now < min(event + .seconds(3), firstEvent + .seconds(9)) {
             (self.event, self.firstEvent, excused) = (now, firstEvent, now)
@@ -36,6 +41,7 @@ struct FlowLife {
 
     mutating func acknowledged(_ begun: Duration, _ now: Duration) {
         let wasDoubted = event != nil
+        if begun >= undelivered ?? .zero { undelivered = nil }
         proved(begun, now)
         if wasDoubted, event == nil { excused = now }
     }
@@ -44,7 +50,7 @@ struct FlowLife {
 
     mutating func adopt(_ figures: KeepaliveFigures) {
         self.figures = figures
-        probes = []
+        (probes, undelivered) = ([], nil)
         hasAnswered = false
     }
 
@@ -65,11 +71,12 @@ struct FlowLife {
 
     var deadline: Duration? {
         let owed = [event.map { $0 + .seconds(3) }, firstEvent.map { $0 + .seconds(9) }].compactMap(\.self)
-        return (owed + [owing.map { $0 + figures.answerDeadline }].compactMap(\.self)).min()
+        return (owed + [owing, undelivered].compactMap { $0.map { $0 + figures.answerDeadline } }).min()
     }
 
     func isLost(at now: Duration) -> Bool {
         if let event, let firstEvent, now >= min(event + .seconds(3), firstEvent + .seconds(9)) { return true }
+        if let undelivered, now >= undelivered + figures.answerDeadline { return true }
         guard let owing, now >= owing + figures.answerDeadline else { return false }
         return hasAnswered || figures.isAnswerMandatory
     }

@@ -28,9 +28,19 @@ extension Simulation {
     /// The time for a keepalive has come.
     mutating func beat(_ epoch: UInt64) throws {
         scheduleBeat(epoch)
-        guard send(on: epoch, isVerification: false) else { return }
+        guard send(on: epoch, isVerification: false) else { return try awaitDelivery(on: epoch) }
         try tell(.probeSent(epoch: epoch))
         answer(epoch)
+    }
+
+    /// What was sent before waits for its acknowledgement, which comes in time where the server can be heard.
+    private mutating func awaitDelivery(on epoch: UInt64) throws {
+        guard heartbeats[epoch] != nil, lines[epoch]?.unacknowledged != nil || random.chance(5) else { return }
+        try tell(.undelivered(epoch: epoch))
+        let time = checker.known.life.figures.answerDeadline - .milliseconds(1)
+        later(
+            random.chance(50) ? time : .milliseconds(300),
+            .reply(epoch: epoch, .acknowledged(epoch: epoch, begun: now)))
     }
 
     /// Asks for a proof right now: with a keepalive where one may be sent, and of the kernel.

@@ -202,7 +202,7 @@ extension ConnectionLife {
         switch draw.below(5) {
         case 0: tell(.probeSent(epoch: epoch))
         case 1: tell(.answered(epoch: epoch, count: 1 + draw.below(3)))
-        case 2: tell(.answerHidden(epoch: epoch))
+        case 2: tell(draw.chance() ? .answerHidden(epoch: epoch) : .undelivered(epoch: epoch))
         case 3: tell(.acknowledged(epoch: epoch, begun: now - .milliseconds(Int64(draw.byte()))))
         default:
             guard let steps = sockets[epoch]?.steps, steps > 0 else { return }

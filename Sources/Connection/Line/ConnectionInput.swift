@@ -39,6 +39,9 @@ package enum ConnectionInput: Hashable, Sendable {
     case answered(epoch: UInt64, count: Int)
     /// The answers to the keepalives under way cannot be seen: bytes of the client's stand before them.
     case answerHidden(epoch: UInt64)
+    /// A keepalive was due and not sent, since the remote has not acknowledged what was sent before it: it is to have
+    /// done so by when that keepalive would have been answered (``acknowledged(epoch:begun:)``).
+    case undelivered(epoch: UInt64)
     /// The server's kernel acknowledged something that was sent at `begun`.
     case acknowledged(epoch: UInt64, begun: Duration)
     /// Bytes for the client wait on a flow that the agent watches (``ConnectionAction/watchInput(epoch:_:)``).

@@ -160,6 +160,8 @@ package struct ConnectionStateMachine: ~Copyable {
         case .probeSent(let epoch): update(epoch, &turn) { $0.probeSent(at: $1) }
         case .answered(let epoch, let count): update(epoch, &turn) { $0.answered(count, at: $1) }
         case .answerHidden(let epoch): update(epoch, &turn) { liveness, _ in liveness.withdrawProbes() }
+        // Of one whose way is gone nothing is heard.
+        case .undelivered(let epoch): if flow?.isSilent == false { update(epoch, &turn) { $0.undelivered(at: $1) } }
         case .acknowledged(let epoch, let begun): update(epoch, &turn) { $0.acknowledged(begun, at: $1) }
         case .arrived(let epoch): arrived(epoch, &turn)
         case .certificateEnds(let epoch): certificateEnds(epoch, &turn)

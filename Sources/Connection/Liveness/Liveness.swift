@@ -52,6 +52,8 @@ package struct Liveness: Hashable, Sendable {
     private var firstEvent: Duration?
     /// The keepalives sent up to then owe no answer in time.
     private var excused: Duration?
+    /// When a keepalive was not sent behind bytes that the remote had not acknowledged.
+    private var undelivered: Duration?
 
     /// A flow whose handshake ended at `now`.
     package init(_ figures: KeepaliveFigures, connectedAt now: Duration, hasAnsweredKeepalives: Bool = false) {
@@ -65,9 +67,8 @@ package struct Liveness: Hashable, Sendable {
 
     /// When to call ``check(at:)``; `nil` while nothing is awaited.
     package var deadline: Duration? {
-        let answer = owing.map { $0 + answerDeadline }
-        guard let answer, let verification else { return answer ?? verification }
-        return min(answer, verification)
+        let answers = [owing, undelivered].compactMap { $0.map { $0 + answerDeadline } }
+        return (answers + [verification].compactMap(\.self)).min()
     }
 
     /// When the first keepalive was sent that owes an answer in time.
@@ -98,13 +99,17 @@ package struct Liveness: Hashable, Sendable {
         proved(by: begun, at: now)
     }
 
+    /// A keepalive cannot be sent behind bytes that the remote has not acknowledged. They take its place: every kernel
+    /// acknowledges, so that is owed by when an answer would be.
+    package mutating func undelivered(at now: Duration) { undelivered = undelivered ?? now }
+
     /// The server has answered a keepalive on the flow that this one takes the place of.
     package mutating func answeredBefore() { hasAnsweredKeepalives = true }
 
     /// Another keepalive is sent from now on: nothing of the one before is awaited, or known of this one.
     package mutating func adopt(_ figures: KeepaliveFigures) {
         (answerDeadline, isAnswerMandatory) = (figures.answerDeadline, figures.isAnswerMandatory)
-        probes = []
+        (probes, undelivered) = ([], nil)
         hasAnsweredKeepalives = false
     }
 
@@ -119,6 +124,7 @@ package struct Liveness: Hashable, Sendable {
     /// keepalive: a program that hangs has a kernel that acknowledges.
     package mutating func acknowledged(_ begun: Duration, at now: Duration) {
         let wasVerifying = isVerifying
+        if let waiting = undelivered, begun >= waiting { undelivered = nil }
         proved(by: begun, at: now)
         // The answer may stand behind what the server could not deliver before, and repeats after as much as two
         // minutes (`TCP_RTO_MAX`). Whether its program hangs, the next keepalive will tell.
@@ -131,11 +137,11 @@ package struct Liveness: Hashable, Sendable {
         if verification.map({ now >= $0 }) ?? true { firstEvent = now }
         event = now
         // The answers to earlier ones may be lost, or have slept as long as this machine.
-        excused = now
+        (excused, undelivered) = (now, nil)
     }
 
     /// Nothing can be heard of the other end until ``verify(at:)``: no round trip is owed until then.
-    package mutating func suspend() { (event, firstEvent) = (nil, nil) }
+    package mutating func suspend() { (event, firstEvent, undelivered) = (nil, nil, nil) }
 
     private mutating func proved(by begun: Duration, at now: Duration) {
         guard now >= begun else { return }
@@ -149,6 +155,7 @@ package struct Liveness: Hashable, Sendable {
     /// What is to be made of what has not come by `now`.
     package mutating func check(at now: Duration) -> Verdict {
         if let verification, now >= verification { return .unverified }
+        if let undelivered, now >= undelivered + answerDeadline { return .unanswered }
         guard let owing, now >= owing + answerDeadline else { return .alive }
         if hasAnsweredKeepalives || isAnswerMandatory { return .unanswered }
         probes = []
