@@ -348,7 +348,12 @@ let package = Package(
                 "TestSupport", "Varlink", logging, ordered,
             ]),
         // The state machine in virtual time; the whole on a real kernel; the house rules.
-        tests("Simulation", ["Coalescing", "Connection", "Models", "NetworkPath", "TestSupport"], settings: optimized),
+        tests(
+            "Simulation",
+            [
+                "Coalescing", "Connection", "ConnectionIO", "Models", "NetworkPath", "Persistence", "Platform",
+                "TestSupport",
+            ], settings: optimized),
         tests(
             "Lab",
             [

@@ -64,13 +64,13 @@ extension Connection {
         case .parked(let epoch, let opening, let answers):
             parked(epoch, leaving: opening, answering: answers, &turn)
         case .processEnded(let process, let end): ended(process, end, &turn)
-        case .acknowledged(let wake): acknowledged(wake, &turn)
+        case .acknowledged(let wake, let process): acknowledged(wake, by: process, &turn)
         case .attempted(let attempt, let outcome):
             tellWakes(.attempted(wake: attempt.wake, attempt: attempt.attempt, outcome), &turn)
         case .launchBegan(let attempt, let process):
             // Should the agent end now, its next run holds on to that. It may never run, and another one does.
             ownership.replace(.launch(attempt), by: .program(process))
-            wakes.program = process
+            (wakes.program, wakes.beginning) = (process, process)
         case .launched(let attempt, let process): launched(attempt, process, &turn)
         case .launchFailed(let attempt, let process): launchFailed(attempt, process, &turn)
         case .watchersChanged: watchersChanged(&turn)
@@ -216,6 +216,7 @@ extension Connection {
     private mutating func launched(_ attempt: WakeAttempt.ID, _ process: KnownProcess, _ turn: inout ConnectionTurn) {
         ownership.replace(.launch(attempt), by: .program(process))
         (wakes.program, wakes.client, wakes.hasHadClient) = (process, process, true)
+        wakes.beginning = nil
         presenceChanged(&turn)
         tellWakes(.programStarted, &turn)
         tellWakes(.attempted(wake: attempt.wake, attempt: attempt.attempt, .done), &turn)
@@ -229,46 +230,18 @@ extension Connection {
             ownership.replace(.program(process), by: .launch(attempt))
             if wakes.program == process { wakes.program = nil }
         }
+        wakes.beginning = nil
         giveBack(.launch(attempt), &turn)
         // What it was launched for may have been acknowledged meanwhile.
         if wakes.review == nil { needForWhatWaits(&turn) }
     }
 
     /// Takes back what a program was to be launched with that never ran.
-    private mutating func giveBack(_ reader: Reader, _ turn: inout ConnectionTurn) {
+    mutating func giveBack(_ reader: Reader, _ turn: inout ConnectionTurn) {
         ownership.giveBack(reader, turn.facts, &turn.effects)
         guard let held = ownership.held, held.reader == reader else { return }
         ownership.hold(held.epoch, nil)
         tellLine(.returned(epoch: held.epoch), isOfProgram: true, &turn)
-    }
-
-    // MARK: - After a restart of the agent
-
-    mutating func inherit(_ kept: Clientele, _ input: ConnectionInput, _ turn: inout ConnectionTurn) {
-        ownership.restore(kept.ended)
-        wakes.hasHadClient = kept.hasHadClient || kept.wake != nil
-        (wakes.client, wakes.inherited) = (kept.client, kept.wake.map { .value($0) })
-        if case .adopted(let adoption) = input {
-            wakes.hadSession = adoption.ownership.session == .open
-            if adoption.ownership.holder == .client { ownership.hold(adoption.epoch, kept.reader ?? .unknown) }
-        }
-        wakes.program = kept.program
-        if wakes.program != nil { tellWakes(.programStarted, &turn) }
-        tellLine(input, &turn)
-        resumeWake(&turn)
-        // The earlier run ended before there was a process.
-        for reader in Set([ownership.reader].compactMap(\.self) + ownership.ended.compactMap(\.reader)) {
-            if case .launch = reader { giveBack(reader, &turn) }
-        }
-        if case .program(let process) = ownership.reader {
-            wakes.client = process
-            clientHasCome(&turn)
-        }
-        // That it was to be looked at again died with the earlier run. What waits on the flow that stands is heard of
-        // by itself, as it is watched from now on.
-        guard wakes.review == nil, ownership.isOwed else { return }
-        guard let wake = wakes.standing else { return need(.data, &turn) }
-        if wake.hasFailed { wakes.review = .keptBytes(at: turn.now + wakes.settings.policy.pauses.ceiling) }
     }
 }
 

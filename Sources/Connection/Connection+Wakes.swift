@@ -164,10 +164,10 @@ extension Connection {
         reviewLater(&turn)
     }
 
-    mutating func acknowledged(_ wake: UInt64, _ turn: inout ConnectionTurn) {
+    mutating func acknowledged(_ wake: UInt64, by process: KnownProcess?, _ turn: inout ConnectionTurn) {
         guard wakes.standing?.number == wake else { return }
-        // Who sees to it has what it took.
-        ownership.settleAll(turn.facts, &turn.effects)
+        // Who sees to it has what it took. A program that does not run yet has said nothing: it was another one.
+        if process == nil || process != wakes.beginning { ownership.settleAll(of: process, turn.facts, &turn.effects) }
         noteAcknowledgement(turn.now)
         tellWakes(.acknowledged(wake: wake), &turn)
         // It may have meant to take the flow, and died.

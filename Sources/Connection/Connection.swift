@@ -54,14 +54,11 @@ package struct Connection: ~Copyable {
     /// What can be said of it now.
     package var status: ConnectionStatus { line.status }
 
-    /// What a later run of the agent needs to go on with the flow that stands; `nil` without one.
+    /// What is known of the flow that stands; `nil` without one.
     package var adoption: Adoption? { line.adoption }
 
     /// The number of the flow that stands; `nil` without one.
     package var standingEpoch: UInt64? { line.standing?.epoch }
-
-    /// The highest number that a flow had.
-    package var newestEpoch: UInt64 { line.newestEpoch }
 
     /// The turn to dial that it waits for.
     package var awaitedTurn: Duration? { line.awaitedTurn }
@@ -76,17 +73,6 @@ package struct Connection: ~Copyable {
 
     /// The timers of the line that are due: before they are judged, its driver tells what has come meanwhile.
     package func dueTimers(at now: Duration) -> [ConnectionTimer] { deadlines.due(at: now) }
-
-    /// What goes on after a restart of the agent, beside the line.
-    package var clientele: Clientele {
-        var kept = Clientele()
-        kept.reader = ownership.reader
-        kept.ended = ownership.ended.map { .init(epoch: $0.epoch, reader: $0.reader, left: $0.left) }
-        kept.hasHadClient = wakes.hasHadClient
-        (kept.client, kept.program) = (wakes.client, wakes.program)
-        kept.wake = wakes.inherited?.value ?? wakes.standing
-        return kept
-    }
 
     /// The processes whose end matters: those that have a flow, a replaced one included, and those that it wakes.
     package var processes: Set<KnownProcess> {
@@ -122,24 +108,6 @@ package struct Connection: ~Copyable {
         decide(now, dialsFrom, facts, &random) { $0.heard(input, &$1) }
     }
 
-    /// Goes on where an earlier run of the agent stopped, in place of ``ConnectionInput/opened``. Processes of it that
-    /// are gone are told afterwards (``ClientInput/processEnded(_:_:)``).
-    ///
-    /// - Parameter input: `adopted` or `reopened`.
-    package mutating func restore(
-        _ kept: Clientele, _ input: ConnectionInput, leaving opening: Opening?,
-        answering answers: AnsweredMessages? = nil,
-        now: Duration, dialsFrom: Duration = .zero, facts: some ConnectionFacts,
-        using random: inout some RandomNumberGenerator
-    ) -> [ConnectionEffect] {
-        decide(now, dialsFrom, facts, &random) { connection, turn in
-            // Before bytes are looked at that wait already.
-            if let answers { connection.tellLine(.answersLeft(answers), &turn) }
-            connection.inherit(kept, input, &turn)
-            if let opening { connection.tellLine(.openingLeft(opening), &turn) }
-        }
-    }
-
     /// Does what is due.
     package mutating func deadlinePassed(
         now: Duration, dialsFrom: Duration = .zero, facts: some ConnectionFacts,
@@ -157,7 +125,7 @@ package struct Connection: ~Copyable {
         }
     }
 
-    private mutating func decide<Random: RandomNumberGenerator>(
+    mutating func decide<Random: RandomNumberGenerator>(
         _ now: Duration, _ dialsFrom: Duration, _ facts: some ConnectionFacts, _ random: inout Random,
         _ body: (inout Connection, inout ConnectionTurn) -> Void
     ) -> [ConnectionEffect] {

@@ -39,8 +39,8 @@ package enum ClientInput: Hashable, Sendable {
     case parked(epoch: UInt64, leaving: Opening?, answering: AnsweredMessages? = nil)
     /// A process ended; how, where it is a program that was launched.
     case processEnded(KnownProcess, ProgramEnd)
-    /// A client sees to a wake.
-    case acknowledged(wake: UInt64)
+    /// A client sees to a wake: this process, where it is one that the connection knows.
+    case acknowledged(wake: UInt64, by: KnownProcess? = nil)
     /// What came of an attempt to wake the client.
     case attempted(WakeAttempt.ID, WakeOutcome)
     /// There is a process that is to become the program.
@@ -58,38 +58,4 @@ package enum ClientInput: Hashable, Sendable {
     case bytesCame
     /// The client is woken by other rules.
     case wakesChanged(Wakes.Settings)
-}
-
-/// What a ``Connection`` is that goes on after a restart of the agent: all that is not the line's.
-package struct Clientele: Hashable, Sendable {
-    /// Who had the flow that stands.
-    package var reader: Reader?
-    /// The flows that ended, the oldest first.
-    package var ended: [EndedFlow] = []
-    /// Whether it has, or had, a client.
-    package var hasHadClient = false
-    /// The process that had the flow last.
-    package var client: KnownProcess?
-    /// The program that was launched and runs.
-    package var program: KnownProcess?
-    /// The wake that was not acknowledged.
-    package var wake: StandingWake?
-
-    /// An ended flow, and who has it.
-    package struct EndedFlow: Hashable, Sendable {
-        /// Its number.
-        package var epoch: UInt64
-        /// Who has it.
-        package var reader: Reader?
-        /// What the reader had done on it, if the reader was gone when it ended and nobody had said so yet.
-        package var left: Touch?
-
-        /// An ended flow.
-        package init(epoch: UInt64, reader: Reader?, left: Touch? = nil) {
-            (self.epoch, self.reader, self.left) = (epoch, reader, left)
-        }
-    }
-
-    /// Nothing.
-    package init() {}
 }

@@ -247,10 +247,9 @@ package final class ConnectionDriver {
             connection.process(input, now: now, dialsFrom: dialsFrom, facts: facts, using: &random)
         case .client(let input):
             connection.process(input, now: now, dialsFrom: dialsFrom, facts: facts, using: &random)
-        case .restored(let kept, let input, let opening, let answers):
+        case .restored(let saved, let sockets):
             connection.restore(
-                kept, input, leaving: opening, answering: answers, now: now, dialsFrom: dialsFrom, facts: facts,
-                using: &random)
+                saved, with: sockets, now: now, dialsFrom: dialsFrom, facts: facts, using: &random)
         case .deadlinePassed:
             connection.deadlinePassed(now: now, dialsFrom: dialsFrom, facts: facts, using: &random)
         }

@@ -62,21 +62,42 @@ package struct SavedFlows: Hashable, Sendable {
     package var numbers: [UInt64] { ended.map(\.number) + (standing?.number.map { [$0] } ?? []) }
 }
 
+extension SavedFlows {
+    /// What the core goes on with.
+    ///
+    /// - Parameter clients: as it was saved; ended flows of which it says nothing wait for whoever comes.
+    package func saved(
+        _ clients: Clientele, leaving opening: Opening? = nil, answering answers: AnsweredMessages? = nil
+    ) -> Connection.Saved {
+        var clientele = clients
+        clientele.ended = ended.map { flow in
+            clients.ended.first { $0.epoch == flow.epoch } ?? .init(epoch: flow.epoch, reader: nil, left: nil)
+        }
+        return Connection.Saved(
+            standing: standing?.adoption, newestEpoch: epoch, clientele: clientele, opening: opening, answers: answers)
+    }
+}
+
 extension ConnectionDriver {
-    /// What of the flows outlives this process.
-    package var keptFlows: SavedFlows {
+    /// What the next process needs; see ``Connection/saved(knowing:)``.
+    package func saved(knowing processes: Set<KnownProcess>) -> Connection.Saved {
+        connection.saved(knowing: processes)
+    }
+
+    /// As ``Connection/left``.
+    package var left: (opening: Opening?, answers: AnsweredMessages?) { connection.left }
+
+    /// Where the flows are that outlive this process.
+    package func storedFlows(of saved: Connection.Saved) -> SavedFlows {
         SavedFlows(
-            epoch: connection.newestEpoch,
-            standing: connection.adoption.map { adoption in
+            epoch: saved.newestEpoch,
+            standing: saved.standing.map { adoption in
                 let flow = flows[adoption.epoch]
                 return .init(adoption: adoption, number: flow?.storeNumber, place: flow?.secured?.place)
             },
-            ended: connection.ownership.endedEpochs.compactMap { epoch in
-                flows[epoch].flatMap { flow in
-                    flow.storeNumber.map {
-                        .init(epoch: epoch, remote: flow.remote, number: $0, place: flow.secured?.place)
-                    }
-                }
+            ended: saved.clientele.ended.compactMap { ended in
+                guard let flow = flows[ended.epoch], let number = flow.storeNumber else { return nil }
+                return .init(epoch: ended.epoch, remote: flow.remote, number: number, place: flow.secured?.place)
             })
     }
 
@@ -92,19 +113,14 @@ extension ConnectionDriver {
     /// what follows is what always follows, back-off and unread bytes included.
     ///
     /// - Parameters:
-    ///   - opening: what a client left to be played on the flows to come; `nil` for what the policy says.
-    ///   - answers: the messages that a client left to be answered; likewise.
-    ///   - clientele: what it knew beside the flows.
+    ///   - kept: where the flows are.
+    ///   - saved: what else is known (``SavedFlows/saved(_:leaving:answering:)``).
     ///   - takeDescriptors: gives the descriptors that the store has under a number.
     package func resume(
-        _ kept: SavedFlows, _ clientele: Clientele = Clientele(), leaving opening: Opening? = nil,
-        answering answers: AnsweredMessages? = nil, _ takeDescriptors: (UInt64) -> [CInt]
+        _ kept: SavedFlows, _ saved: Connection.Saved, _ takeDescriptors: (UInt64) -> [CInt]
     ) {
-        var clientele = clientele
-        let known = Dictionary(clientele.ended.map { ($0.epoch, $0) }) { first, _ in first }
-        clientele.ended = []
+        guard let store else { return process(.restored(saved, with: [])) }
         for ended in kept.ended {
-            guard let store else { continue }
             var left = StoredFlow(takeDescriptors(ended.number), at: ended.place, for: user, by: context.relay)
             guard let socket = left.takeSocket() else {
                 store.discard(ended.number)
@@ -116,43 +132,28 @@ extension ConnectionDriver {
                 to: ended.remote, policy.socketOptions, owner: self)
             flow.isKept(in: store, as: ended.number)
             flows[ended.epoch] = flow
-            clientele.ended.append(known[ended.epoch] ?? .init(epoch: ended.epoch, reader: nil))
         }
-        let resumption = resumption(kept, takeDescriptors)
-        process(.restored(clientele, resumption, opening, answers))
+        if let standing = kept.standing, let number = standing.number {
+            var left = StoredFlow(takeDescriptors(number), at: standing.place, for: user, by: context.relay)
+            if let socket = left.takeSocket(),
+                let flow = try? Flow(
+                    adopting: socket, standing.adoption, policy.socketOptions, secured: left.secured, owner: self)
+            {
+                flow.isKept(in: store, as: number)
+                flows[flow.epoch] = flow
+            } else {
+                store.discard(number)
+            }
+        }
+        process(.restored(saved, with: Set(flows.epochs)))
         // Nobody was there to hear that it went.
-        if case .adopted(let adoption) = resumption, adoption.local.isAddressGone {
-            process(.localAddressRemoved(adoption.local.address))
+        if let local = connection.adoption?.local, local.isAddressGone {
+            process(.localAddressRemoved(local.address))
         }
     }
-
-    /// What the next process is to know beside the flows.
-    package var clientele: Clientele { connection.clientele }
 
     /// As ``Connection/processes``.
     package var processes: Set<KnownProcess> { connection.processes }
-
-    private func resumption(_ kept: SavedFlows, _ takeDescriptors: (UInt64) -> [CInt]) -> ConnectionInput {
-        guard let standing = kept.standing else { return .reopened(epoch: kept.epoch, .withoutFlow) }
-        let epoch = max(kept.epoch, standing.adoption.epoch)
-        var adoption = standing.adoption
-        adoption.past?.newestEpoch = epoch
-        guard let store, let number = standing.number else { return .reopened(epoch: epoch, .flowLost) }
-        var left = StoredFlow(takeDescriptors(number), at: standing.place, for: user, by: context.relay)
-        guard let socket = left.takeSocket(),
-            let flow = try? Flow(adopting: socket, adoption, policy.socketOptions, secured: left.secured, owner: self)
-        else {
-            store.discard(number)
-            return .reopened(epoch: epoch, .flowLost)
-        }
-        flow.isKept(in: store, as: number)
-        if adoption.ownership.session == .opening {
-            flow.close(aborting: false)
-            return .reopened(epoch: epoch, .openingCut)
-        }
-        flows[adoption.epoch] = flow
-        return .adopted(adoption)
-    }
 
     /// Ends this process's part in the connection, for the next process to go on. Flows that the store has are left as
     /// they are; what cannot be kept is closed in order. Nothing is told, and nothing happens afterwards.

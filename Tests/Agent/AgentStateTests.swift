@@ -141,7 +141,7 @@ struct AgentStateTests {
         kept.clients.ended = [
             .init(epoch: 3, reader: .program(KnownProcess(2)), left: .untouched),
             .init(epoch: 4, reader: .client(KnownProcess(1)), left: .unknown),
-            .init(epoch: 5, reader: .unknown),
+            .init(epoch: 5, reader: .unknown, left: nil),
         ]
         (kept.clients.client, kept.clients.program) = (KnownProcess(1), KnownProcess(2))
         kept.clients.hasHadClient = true

@@ -53,6 +53,36 @@ struct LaunchRestartTests {
         #expect(fixture.ends == [.unseen])
     }
 
+    @Test func `what a program had not read of a flow that was replaced waits, though it ended with 0`() async throws {
+        let place = NSTemporaryDirectory() + "replaced.\(UUID().uuidString.prefix(8))"
+        let (gate, told) = (place + ".gate", place + ".told")
+        defer { for file in [gate, told] { unlink(file) } }
+        let settings = WakeSettings.script(
+            "if test -e \(gate); then read line; echo $line > \(told); exit 0; fi; "
+                + "echo $$ > \(told); until test -e \(gate); do sleep 0.01; done; exit 0")
+        var office = ConnectionSettings(name: "office", remote: "tcp://192.0.2.7:1")
+        (office.owner, office.wake) = (geteuid(), settings)
+        let launcher = try LauncherFixture([office])
+        let fixture = try LaunchFixture(settings, launcher: launcher.client)
+        try await fixture.ready()
+        fixture.send("hello\n")
+        let text = { (try? String(contentsOfFile: told, encoding: .utf8)) ?? "" }
+        try await eventually("the program says its number: \(text())") { text().hasSuffix("\n") }
+        let number = text().dropLast()
+        try await fixture.agent.wait(for: "office", "acknowledged") { $0.wake == nil }
+        // It ends, the flow is replaced and the agent is killed in one turn, in which nobody hears of the end.
+        try Data().write(to: URL(filePath: gate))
+        // A child of this process, which stays to be reaped.
+        var end = siginfo_t()
+        #expect(waitid(P_PID, id_t(number) ?? 0, &end, WEXITED | WNOWAIT) == 0, "process \(number)")
+        try fixture.agent.registry.redial("office", for: geteuid())
+        try await fixture.kill {
+            try launcher.hangUp()
+            try await eventually("the launcher has heard of the end") { launcher.launcher.isIdle }
+        }
+        try await eventually("the next one reads it, and not \(text())") { text() == "hello\n" }
+    }
+
     @Test(arguments: [0, 1])
     func `a program that the launcher launched and that ends between two processes gives its flow back as it ended`(
         status: Int32

@@ -111,6 +111,24 @@ struct RestartTests {
         try await fixture.wait(for: "office", "logged in") { $0.session == .open }
     }
 
+    @Test func `an opening that a client left for another server is not said to the one of now`() async throws {
+        let (fixture, former, now) = (try RestartFixture(), try LoopbackListener(), try LoopbackListener())
+        func office(_ server: LoopbackListener) throws -> [ConfiguredConnection] {
+            let remote = try Remote("tcp://127.0.0.1:\(server.port)")
+            return [ConfiguredConnection(name: "office", policy: ConnectionPolicy(remote: remote), owner: 1000)]
+        }
+        _ = fixture.registry.reconcile(with: try office(former))
+        try await fixture.ready("office")
+        _ = try take(fixture)
+        let steps = [ConnectionsAPI.OpeningStep(send: "SECRET\\n", expect: .init(until: "\\n"))]
+        try fixture.registry.park("office", 1, leaving: LeftOpening(steps), for: 1000)
+        _ = fixture.registry.reconcile(with: try office(now))
+        try fixture.kill(configured: try office(now))
+        try await fixture.ready("office")
+        let session = fixture.connection("office")?.session
+        #expect(session != .opening, "\(String(describing: session))")
+    }
+
     /// As one of another PID namespace, which the kernel does not name.
     @Test func `a client whose process cannot be watched is woken all the same`() async throws {
         let (fixture, server) = try await ready(grace: .zero)

@@ -264,7 +264,7 @@ struct WakeTests {
         let fixture = try await ended(.script("exec sleep 1000", stdio: false) { $0.reasons = [.lost] })
         try await fixture.tells("began lost", "attempted exec", "acknowledged lost")
         let connection = try #require(fixture.fixture.registry.visible(to: 0).first)
-        let program = try #require(connection.driver?.clientele.client.flatMap { connection.processes[$0] })
+        let program = try #require(connection.driver?.processes.first.flatMap { connection.processes[$0] })
         defer { try? program.signal(SIGKILL) }
         let flow = try fixture.fixture.registry.take("office", by: program, for: 0)
         #expect((flow.epoch, flow.isOver) == (1, true))

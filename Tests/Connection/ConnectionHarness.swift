@@ -25,6 +25,8 @@ struct ConnectionHarness: ~Copyable {
     var facts = TestFacts()
     var now: Duration = .seconds(1000)
     var random = FixedRandom()
+    /// What was to be done when it went on after a restart of the agent.
+    var effects: [ConnectionEffect] = []
     /// The launch that a test began with.
     var attempt = WakeAttempt.ID(wake: 0, attempt: 0)
 

@@ -362,12 +362,4 @@ import Testing
         }
         #expect(sent == [.seconds(19)])
     }
-
-    @Test func `a flow that was handed on in the middle of its opening is made anew`() {
-        var harness = Harness(Self.policy())
-        let adoption = Adoption(epoch: 7, local: .local, remote: .office, ownership: .opening)
-        #expect(harness.tell(.adopted(adoption)).first == .closeSocket(epoch: 7, .superseded, .dropped))
-        harness.tell(.pathChanged(.wifi))
-        #expect(harness.status.epoch == 8)
-    }
 }

@@ -7,7 +7,7 @@ import Testing
 /// Who may read which socket.
 @Suite struct OwnershipTests {
     /// A connection whose parked flow, the first, ended with three bytes on it.
-    private static func ended(_ change: (inout ConnectionPolicy) -> Void = { _ in }) -> ConnectionHarness {
+    static func ended(_ change: (inout ConnectionPolicy) -> Void = { _ in }) -> ConnectionHarness {
         var policy = ConnectionPolicy.office
         change(&policy)
         var harness = ConnectionHarness.ready(policy)
@@ -125,12 +125,27 @@ import Testing
         #expect(try harness.take(by: .first).epoch == 2)
     }
 
-    @Test func `who acknowledges has what it took`() throws {
+    @Test func `who acknowledges has what it took, and nobody else`() throws {
         var harness = Self.ended()
         let wake = try #require(harness.connection.wakes.standing?.number)
         try harness.take(by: .first)
-        #expect(harness.tell(.acknowledged(wake: wake)).contains(.letGo(epoch: 1, aborting: false)))
+        var other = Self.ended()
+        try other.take(by: .first)
+        #expect(!other.tell(.acknowledged(wake: wake, by: .second)).contains(.letGo(epoch: 1, aborting: false)))
+        #expect(harness.tell(.acknowledged(wake: wake, by: .first)).contains(.letGo(epoch: 1, aborting: false)))
         #expect(try harness.take(by: .first).epoch == 2)
+    }
+
+    @Test(arguments: [KnownProcess.first, .second])
+    func `a program that is only begun has nothing yet, whoever acknowledges`(process: KnownProcess) throws {
+        var harness = try Self.launching()
+        let wake = try #require(harness.connection.wakes.standing?.number)
+        harness.tell(.launchBegan(harness.attempt, .second))
+        harness.tell(.remoteClosed(epoch: 1))
+        let effects = harness.tell(.acknowledged(wake: wake, by: process))
+        #expect(!effects.contains(.letGo(epoch: 1, aborting: false)), "\(effects)")
+        harness.tell(.launchFailed(harness.attempt, .second))
+        #expect(try harness.take(by: .first).epoch == 1)
     }
 
     @Test func `of refusals the last is kept until a flow stands`() throws {
@@ -245,7 +260,7 @@ import Testing
     // MARK: - Programs
 
     /// A connection whose program is being launched with the flow.
-    private static func launching() throws -> ConnectionHarness {
+    static func launching() throws -> ConnectionHarness {
         var harness = ConnectionHarness.ready(launching: true)
         harness.facts.unread[1] = 5
         let launches = harness.tell(.arrived(epoch: 1)).launches
@@ -352,78 +367,6 @@ import Testing
         #expect(launches.map(\.epoch) == [1])
     }
 
-    // MARK: - Restarts of the agent
-
-    /// A connection that goes on where another one is now.
-    private static func restarted(_ former: borrowing ConnectionHarness, launching: Bool = false) -> ConnectionHarness {
-        var harness = ConnectionHarness(launching: launching)
-        harness.connection = Connection(
-            policy: former.connection.policy, wakes: former.connection.wakes.settings, now: former.now)
-        (harness.now, harness.facts) = (former.now, former.facts)
-        var adoption = former.connection.adoption
-        adoption?.past?.newestEpoch = former.connection.newestEpoch
-        let input = adoption.map { ConnectionInput.adopted($0) }
-        _ = harness.connection.restore(
-            former.connection.clientele, input ?? .reopened(epoch: former.connection.newestEpoch, .withoutFlow),
-            leaving: nil, now: harness.now, facts: harness.facts, using: &harness.random)
-        return harness
-    }
-
-    @Test func `who has a socket has it after a restart`() throws {
-        var harness = Self.ended()
-        try harness.take(by: .first)
-        try harness.take(by: .second)
-        let next = Self.restarted(harness)
-        #expect(next.connection.ownership.reader == .client(.second))
-        #expect(next.connection.ownership.reader(of: 1) == .client(.first))
-        #expect(next.connection.clientele == harness.connection.clientele)
-    }
-
-    @Test func `after a restart the client is woken for bytes that were seen`() throws {
-        var harness = ConnectionHarness.ready()
-        harness.park(1)
-        // A socket that does not answer in time may have bytes, too.
-        harness.facts.unread[1] = 3
-        var next = Self.restarted(harness)
-        #expect(next.connection.wakes.standing == nil)
-        next.tell(.arrived(epoch: 1))
-        #expect(next.connection.wakes.standing?.reasons == [.data])
-    }
-
-    @Test func `a launch that was cut by a restart is the first thing that is done after it`() throws {
-        let harness = try Self.launching()
-        var next = Self.restarted(harness, launching: true)
-        let attempt = WakeAttempt.ID(wake: 1, attempt: 2)
-        #expect(next.connection.ownership.reader == .launch(attempt), "nobody else takes the flow")
-        #expect(next.connection.wakes.standing?.reasons == [.data])
-        next.tell(.launchFailed(attempt, nil))
-        #expect(next.connection.status.ownership == FlowOwnership(holder: .daemon, session: .unknown))
-    }
-
-    @Test func `a program goes on after a restart`() throws {
-        var harness = try Self.launching()
-        harness.tell(.launched(harness.attempt, .first))
-        var next = Self.restarted(harness, launching: true)
-        #expect(next.connection.ownership.reader == .program(.first))
-        next.facts.touches[1] = .touched
-        next.tell(.processEnded(.first, .exited(status: 0)))
-        #expect(next.connection.status.ownership == .parked)
-    }
-
-    @Test func `attempts before a restart keep their numbers`() throws {
-        var harness = ConnectionHarness.ready()
-        harness.park(1)
-        // The flow stands while another one is tried, in vain.
-        harness.tell(.pathChanged(.modem))
-        harness.tell(.dialFailed(epoch: 2, .refused))
-        var next = Self.restarted(harness)
-        let effects = next.tell(.pathChanged(.modem)) + next.tell(.redialRequested())
-        let numbers = effects.compactMap { effect in
-            if case .network(.openSocket(let request)) = effect { request.epoch } else { nil }
-        }
-        #expect(numbers.first == 3, "\(effects)")
-    }
-
     @Test func `a launch that fails after the end of a connection wakes for what it left`() throws {
         var harness = try Self.launching()
         var policy = harness.connection.policy
@@ -440,7 +383,7 @@ import Testing
 
 extension ConnectionHarness {
     /// Lets time pass until a program is launched; `nil` when the wake is given up before.
-    fileprivate mutating func untilLaunched() -> (attempt: WakeAttempt.ID, epoch: UInt64?)? {
+    mutating func untilLaunched() -> (attempt: WakeAttempt.ID, epoch: UInt64?)? {
         while connection.wakes.standing?.hasFailed == false, connection.nextDeadline != nil {
             if let launch = ring().launches.first { return launch }
         }

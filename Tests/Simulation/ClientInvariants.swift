@@ -58,7 +58,7 @@ extension Simulation {
 
     /// After a restart all is as it was, but for what was cut.
     func checkRestart(_ before: Clientele, isKept: Bool) throws {
-        let after = connection.clientele
+        let after = connection.saved(knowing: Set(clients.processes.keys)).clientele
         // The program that has what it was for sees to it.
         let isSeenTo = after.reader?.process != nil
         try require(

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneConnectionIO
 import DialtoneNetworkPath
+import DialtonePersistence
+import DialtonePlatform
 import DialtoneTestSupport
 
 @testable import DialtoneConnection
@@ -61,12 +64,14 @@ extension Simulation {
 
     mutating func acknowledge() throws {
         guard let wake = connection.wakes.standing else { return }
+        let process = random.chance(70) ? anybody() : nil
         // Who sees to a wake has what it took.
-        for (epoch, socket) in clients.sockets where socket.owner != nil {
+        for (epoch, socket) in clients.sockets
+        where socket.owner.map({ $0 == .unknown ? process == nil : process != nil && $0.process == process }) ?? false {
             clients.sockets[epoch]?.isLost = false
             clients.sockets[epoch]?.hasShown = true
         }
-        try tell(.acknowledged(wake: wake.number))
+        try tell(.acknowledged(wake: wake.number, by: process))
     }
 
     mutating func parkSomething() throws {
@@ -111,12 +116,9 @@ extension Simulation {
 
     /// Another run of the agent goes on with what this one left, whatever was under way.
     mutating func restart() throws {
-        var before = connection.clientele
-        let (policy, newest, opening) = (connection.policy, connection.newestEpoch, connection.line.login.left)
-        let answers = connection.line.leftAnswers
-        var (adoption, restart) = survivingFlow()
-        adoption?.past?.newestEpoch = newest
-        before.ended.removeAll { clients.sockets[$0.epoch]?.survivesAgent == false }
+        let policy = connection.policy
+        let (saved, sockets) = try rewritten()
+        let before = saved.clientele
         // Programs that were being launched, and attempts and dials, end with the agent.
         pending.removeAll { pending in
             switch pending.happening {
@@ -131,11 +133,10 @@ extension Simulation {
             if clients.isAlive(process) { clients.lastProgram = process }
         }
         (watchedFlow, heartbeats) = (nil, [:])
-        let survivors = Set(before.ended.map(\.epoch) + [adoption?.epoch].compactMap(\.self))
-        for epoch in clients.sockets.keys where !survivors.contains(epoch) {
+        for epoch in clients.sockets.keys where !sockets.contains(epoch) {
             (clients.sockets[epoch], lines[epoch]) = (nil, nil)
         }
-        for epoch in survivors {
+        for epoch in sockets {
             clients.sockets[epoch]?.isForgotten = true
             clients.sockets[epoch]?.isUnheard = false
             clients.sockets[epoch]?.handed = nil
@@ -149,21 +150,31 @@ extension Simulation {
         seen.formUnion(checker.seen)
         let dialsFrom = checker.dialsFrom
         checker = Checker(policy: policy)
-        (checker.dialsFrom, checker.newestEpoch) = (dialsFrom, newest)
-        let input = adoption.map { ConnectionInput.adopted($0) } ?? .reopened(epoch: newest, restart)
+        (checker.dialsFrom, checker.newestEpoch) = (dialsFrom, saved.newestEpoch)
         try decide("the agent is killed") { connection, clients, now, from, random in
-            connection.restore(
-                before, input, leaving: opening, answering: answers, now: now, dialsFrom: from, facts: clients,
-                using: &random)
+            connection.restore(saved, with: sockets, now: now, dialsFrom: from, facts: clients, using: &random)
         }
-        if let local = adoption?.local.address, !world.isPresent(local) { try tell(.localAddressRemoved(local)) }
-        try checkRestart(before, isKept: adoption != nil)
+        let kept = connection.standingEpoch == saved.standing?.epoch ? saved.standing : nil
+        if let local = kept?.local.address, !world.isPresent(local) { try tell(.localAddressRemoved(local)) }
+        try checkRestart(before, isKept: kept != nil)
     }
 
-    /// The flow that goes on in another run of the agent, and what becomes of one that does not.
-    private func survivingFlow() -> (Adoption?, Restart) {
-        guard let adoption = connection.adoption else { return (nil, .withoutFlow) }
-        if clients.sockets[adoption.epoch]?.survivesAgent == false { return (nil, .flowLost) }
-        return adoption.ownership.session == .opening ? (nil, .openingCut) : (adoption, .kept)
+    /// What was saved, as the next run reads it, and the sockets that it finds.
+    private func rewritten() throws -> (Connection.Saved, sockets: Set<UInt64>) {
+        let saved = connection.saved(knowing: Set(clients.processes.keys))
+        let survives = { [sockets = clients.sockets] in sockets[$0]?.survivesAgent == true }
+        var record = SavedConnection(name: "simulated", owner: 0, isConfigured: true, remote: "tcp://192.0.2.1:1")
+        record.flows = SavedFlows(
+            epoch: saved.newestEpoch,
+            standing: saved.standing.map { .init(adoption: $0, number: survives($0.epoch) ? $0.epoch : nil) },
+            ended: saved.clientele.ended.filter { survives($0.epoch) }.map {
+                .init(epoch: $0.epoch, remote: Endpoint(address: World.hosts[0], port: World.port), number: $0.epoch)
+            })
+        record.clients = saved.clientele
+        var fields = FieldWriter()
+        record.write(&fields)
+        let read = try SavedConnection(FieldReader(fields.bytes[...]))
+        let next = read.flows.saved(read.clients, leaving: saved.opening, answering: saved.answers)
+        return (next, Set(read.flows.numbers))
     }
 }

@@ -296,9 +296,13 @@ final class ConnectionRegistry {
     }
 
     /// A client of `user` sees to what it was woken for.
-    func acknowledge(_ which: ConnectionReference, wake: UInt64, for user: UInt32) throws(RegistryError) {
+    ///
+    /// - Parameter process: the client's number; `nil` where it has none here.
+    func acknowledge(
+        _ which: ConnectionReference, wake: UInt64, by process: Int32? = nil, for user: UInt32
+    ) throws(RegistryError) {
         let connection = try find(which, for: user)
-        connection.acknowledge(wake)
+        connection.acknowledge(wake, by: process)
         connection.mayBeOver()
         writeDown(connection)
     }

@@ -18,12 +18,14 @@ extension RegisteredConnection {
         kept.user = driver.policy.user
         kept.redials = driver.policy.redials
         kept.parameters = parameters
-        kept.opening = leftOpening?.given ?? []
-        kept.answers = leftAnswers?.given ?? []
-        kept.flows = driver.keptFlows
         kept.processes = processes.kept
         kept.totals = totals
-        kept.clients = driver.clientele.knowing(Set(kept.processes.map(\.process)))
+        let saved = driver.saved(knowing: Set(kept.processes.map(\.process)))
+        kept.flows = driver.storedFlows(of: saved)
+        kept.clients = saved.clientele
+        // As long as the connection itself has not forgotten them.
+        if saved.opening != nil { kept.opening = leftOpening?.given ?? [] }
+        if saved.answers != nil { kept.answers = leftAnswers?.given ?? [] }
         return kept
     }
 
@@ -64,9 +66,8 @@ extension RegisteredConnection {
         leftOpening = LeftOpening(given: kept.opening)
         leftAnswers = LeftAnswers(given: kept.answers)
         let gone = kept.processes.filter { !processes.resume($0) }
-        driver.resume(
-            kept.flows, kept.clients, leaving: leftOpening?.value, answering: leftAnswers?.value
-        ) { [store] in store?.claim($0) ?? [] }
+        let saved = kept.flows.saved(kept.clients, leaving: leftOpening?.value, answering: leftAnswers?.value)
+        driver.resume(kept.flows, saved) { [store] in store?.claim($0) ?? [] }
         // It ended in between, and nothing is left of it.
         for process in gone { driver.process(.processEnded(process.process, .unseen)) }
         for kept in kept.processes where kept.launchedAs != nil {
@@ -82,21 +83,5 @@ extension RegisteredConnection {
     func stepDown() {
         driver?.stepDown()
         endCalls()
-    }
-}
-
-extension Clientele {
-    /// The same for a reader who knows of these processes alone: any other is one that cannot be watched.
-    func knowing(_ processes: Set<KnownProcess>) -> Clientele {
-        var known = self
-        let reader = { (reader: Reader?) -> Reader? in
-            guard let process = reader?.process, !processes.contains(process) else { return reader }
-            return .unknown
-        }
-        known.reader = reader(self.reader)
-        known.ended = ended.map { .init(epoch: $0.epoch, reader: reader($0.reader)) }
-        known.client = client.flatMap { processes.contains($0) ? $0 : nil }
-        known.program = program.flatMap { processes.contains($0) ? $0 : nil }
-        return known
     }
 }

@@ -199,8 +199,10 @@ final class RegisteredConnection {
         }
     }
 
-    /// A client sees to what it was woken for.
-    func acknowledge(_ wake: UInt64) { driver?.process(.acknowledged(wake: wake)) }
+    /// A client sees to what it was woken for: the process of this number, where it has one here.
+    func acknowledge(_ wake: UInt64, by number: Int32?) {
+        driver?.process(.acknowledged(wake: wake, by: number.flatMap { processes.known(numbered: $0) }))
+    }
 
     func prepareCalls(_ policy: ConnectionPolicy, _ context: DialerContext) {
         calls = ClientCalls(context) { [weak self] in self?.callClient() }
@@ -278,10 +280,11 @@ final class RegisteredConnection {
             driver?.process(.wakesChanged(wakeRules))
         }
         guard let driver, driver.policy != policy else { return }
-        // As the connection itself forgets it.
-        if driver.policy.opening != policy.opening { leftOpening = nil }
-        if driver.policy.answers != policy.answers { leftAnswers = nil }
         driver.change(to: policy)
+        // They hold secrets, and what the connection has forgotten is of no use here.
+        let left = driver.left
+        if left.opening == nil { leftOpening = nil }
+        if left.answers == nil { leftAnswers = nil }
     }
 }
 

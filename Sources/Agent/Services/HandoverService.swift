@@ -50,7 +50,7 @@ enum HandoverService {
             }
             let which = try ConnectionReference(parameters.name, owner: parameters.owner)
             try answer(about: parameters.name) { () throws(RegistryError) in
-                try registry.acknowledge(which, wake: wake, for: peer.uid)
+                try registry.acknowledge(which, wake: wake, by: peer.pid, for: peer.uid)
             }
             return VarlinkEmpty()
         }

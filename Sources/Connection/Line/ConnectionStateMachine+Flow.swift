@@ -104,11 +104,6 @@ extension ConnectionStateMachine {
     mutating func adopt(_ adoption: Adoption, _ turn: inout Turn<some RandomNumberGenerator>) {
         let newest = max(adoption.epoch, adoption.past?.newestEpoch ?? 0)
         numbers.epoch = max(numbers.epoch, min(newest, Self.largestNumber))
-        if adoption.ownership.session == .opening {
-            // Nobody knows how far it was.
-            turn.perform(.closeSocket(epoch: adoption.epoch, .superseded, .dropped))
-            return open(&turn)
-        }
         let ends = FlowEnds(local: adoption.local, remote: adoption.remote, interface: adoption.interface)
         var flow = StandingFlow(
             epoch: adoption.epoch, ends: ends, isBound: adoption.isBound, security: adoption.security,

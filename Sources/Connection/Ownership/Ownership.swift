@@ -190,7 +190,7 @@ package struct Ownership: Sendable {
         // A program that takes again what it was launched with is that program still.
         let isProgram = former?.isProcess(of: reader) ?? false
         ended[index].wasRepeated = isProgram || former == reader
-        if !isProgram { ended[index].reader = reader }
+        if !isProgram { (ended[index].reader, ended[index].left) = (reader, nil) }
     }
 
     /// Whether a reader comes again, as far as is known: of one that cannot be watched anybody may be the next.
@@ -228,12 +228,16 @@ package struct Ownership: Sendable {
     }
 
     /// Who has taken one has shown that it has it, unless it has died of that.
-    mutating func settleAll(_ facts: some ConnectionFacts, _ effects: inout [ConnectionEffect]) {
+    ///
+    /// - Parameter process: who that is; `nil` for one that cannot be watched.
+    mutating func settleAll(
+        of process: KnownProcess?, _ facts: some ConnectionFacts, _ effects: inout [ConnectionEffect]
+    ) {
         for (index, flow) in ended.enumerated().reversed() {
             switch flow.reader {
-            case .client(let process), .program(let process):
-                if facts.presence(of: process).contains(.alive) { drop(at: index, &effects) }
-            case .unknown: drop(at: index, &effects)
+            case .client(let reader), .program(let reader):
+                if reader == process, facts.presence(of: reader).contains(.alive) { drop(at: index, &effects) }
+            case .unknown: if process == nil { drop(at: index, &effects) }
             case .launch, nil: break
             }
         }

@@ -63,6 +63,8 @@ package struct Wakes: Sendable {
     package internal(set) var client: KnownProcess?
     /// The program that was launched, until its end.
     package internal(set) var program: KnownProcess?
+    /// The program, while it does not run yet.
+    var beginning: KnownProcess?
     /// Whether a client has ever had the flow: who has none is not told of a new one.
     package internal(set) var hasHadClient = false
     /// Whether the client hears of the keepalive that is due, though it may watch nothing.

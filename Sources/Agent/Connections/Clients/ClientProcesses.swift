@@ -50,6 +50,11 @@ final class ClientProcesses {
         return process
     }
 
+    /// The process of a number of the kernel's, if it is one of these and lives.
+    func known(numbered number: Int32) -> KnownProcess? {
+        entries.first { $0.value.handle.number == number && $0.value.handle.isAlive }?.key
+    }
+
     private func enter(_ handle: ProcessHandle, as process: KnownProcess, isLaunched: Bool, stored: UInt64? = nil) {
         entries[process] = Entry(handle: handle, isLaunched: isLaunched, stored: stored)
         try? handle.onEnd { [weak self] in self?.tellEnd(of: process) }
