@@ -41,9 +41,6 @@ package struct DaemonOptions: Sendable {
 
 /// Starts the daemon, keeps its configuration current and ends it.
 package enum DaemonProcess {
-    /// The version of the program.
-    package static let version = Product.version
-
     /// The signals that the daemon answers itself: the end by the service manager or a terminal, and a reload.
     fileprivate static let signals = [SIGTERM, SIGINT, SIGHUP]
 

@@ -35,8 +35,6 @@ package enum BusFailure: Error, Hashable, Sendable, CustomStringConvertible {
         package static let nameHasNoOwner = "org.freedesktop.DBus.Error.NameHasNoOwner"
         /// The arguments are not those of the method.
         package static let invalidArguments = "org.freedesktop.DBus.Error.InvalidArgs"
-        /// Who asked may not.
-        package static let accessDenied = "org.freedesktop.DBus.Error.AccessDenied"
         /// Too many wait already.
         package static let limitsExceeded = "org.freedesktop.DBus.Error.LimitsExceeded"
         /// Anything else.

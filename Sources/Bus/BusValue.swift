@@ -71,7 +71,4 @@ package indirect enum BusValue: Hashable, Sendable {
 
     /// The entries of an `a{sv}`.
     package var dictionary: [String: BusValue]? { if case .dictionary(let entries) = self { entries } else { nil } }
-
-    /// The elements of an array that is none of bytes.
-    package var elements: [BusValue]? { if case .array(_, let elements) = self { elements } else { nil } }
 }

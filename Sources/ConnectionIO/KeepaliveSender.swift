@@ -272,7 +272,7 @@ final class KeepaliveSender {
         let now = BootClock.now()
         if now >= kept.sentAt + heartbeat.answerDeadline {
             // A server that never answers one lives all the same, and the next one is due.
-            _ = dialogue.giveUp()
+            dialogue.giveUp()
         }
         settle(epoch)
         let silence = kept.flow.silence

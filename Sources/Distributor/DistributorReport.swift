@@ -68,8 +68,6 @@ package enum DistributorReport: Hashable, Sendable {
         case notInstalled
         /// The server refuses it for good; why.
         case refused(String)
-        /// It could not be saved.
-        case notSaved
     }
 
     /// Why a message was given up.

@@ -54,24 +54,14 @@ package struct AgentState {
     private(set) var unreadable = 0
 
     private enum Field {
-        static let event = 1
-        static let connection = 2
+        static let (event, connection) = (1, 2)
         /// By name alone, as earlier versions wrote it, where a name was one user's.
         static let removedName = 3
-        static let started = 4
-        static let settled = 5
-        static let latest = 6
-        static let removed = 7
-        static let lost = 8
-        static let totals = 9
-        static let network = 10
-        static let compacted = 11
+        static let (started, settled, latest, removed, lost, totals, network, compacted) = (4, 5, 6, 7, 8, 9, 10, 11)
     }
 
     fileprivate enum LossField {
-        static let beginning = 1
-        static let ofOthers = 2
-        static let byOwner = 3
+        static let (beginning, ofOthers, byOwner) = (1, 2, 3)
     }
 
     /// Nothing is known.
@@ -210,8 +200,7 @@ package struct AgentState {
 
 extension ConnectionKey {
     private enum Field {
-        static let owner = 1
-        static let name = 2
+        static let (owner, name) = (1, 2)
     }
 
     fileprivate func write(_ fields: inout FieldWriter) {

@@ -42,31 +42,15 @@ package struct SavedConnection: Hashable {
     package var key: ConnectionKey { ConnectionKey(name, of: owner) }
 
     private enum Field {
-        static let name = 1
-        static let owner = 2
-        static let isConfigured = 3
-        static let remote = 4
-        static let mark = 5
-        static let user = 6
-        static let epoch = 8
-        static let standing = 9
-        static let ended = 10
-        static let wake = 12
-        static let endsWithItsFlow = 13
-        static let opening = 14
-        static let hasClient = 15
+        static let (name, owner, isConfigured, remote, mark, user, epoch, standing) = (1, 2, 3, 4, 5, 6, 8, 9)
+        static let (ended, wake, endsWithItsFlow, opening, hasClient) = (10, 12, 13, 14, 15)
         /// As versions without readers wrote it: the flow was taken for a program of which no process was known yet.
         /// Like 11, 17 and 18 it is not written any more.
         static let wasLaunching = 16
-        static let reader = 19
-        static let endedReader = 20
-        static let client = 21
-        static let program = 22
-        static let process = 23
+        static let (reader, endedReader, client, program, process) = (19, 20, 21, 22, 23)
         // 7 was those of an earlier interface, whose settings this one does not know.
         static let parameters = 24
-        static let totals = 25
-        static let answers = 26
+        static let (totals, answers) = (25, 26)
     }
 
     /// A connection without a flow.
@@ -158,9 +142,7 @@ package struct SavedProcess: Hashable {
     package var launchedAs: Int32?
 
     private enum Field {
-        static let process = 1
-        static let stored = 2
-        static let launchedAs = 3
+        static let (process, stored, launchedAs) = (1, 2, 3)
     }
 
     package init(process: KnownProcess, stored: UInt64, launchedAs: Int32?) {
@@ -190,11 +172,7 @@ package struct SavedProcess: Hashable {
 
 extension Reader {
     private enum Field {
-        static let client = 1
-        static let program = 2
-        static let isUnknown = 3
-        static let launchWake = 4
-        static let launchAttempt = 5
+        static let (client, program, isUnknown, launchWake, launchAttempt) = (1, 2, 3, 4, 5)
     }
 
     fileprivate func write(_ fields: inout FieldWriter) {
@@ -228,9 +206,7 @@ extension Reader {
 
 extension Clientele.EndedFlow {
     private enum Field {
-        static let epoch = 1
-        static let reader = 2
-        static let left = 3
+        static let (epoch, reader, left) = (1, 2, 3)
     }
 
     private static let touches: [Touch] = [.untouched, .touched, .unknown]
@@ -274,25 +250,13 @@ extension SavedConnection: CustomReflectable {
 
 extension SavedFlows.Standing {
     private enum Field {
-        static let epoch = 1
-        static let local = 2
-        static let remote = 3
-        static let holder = 4
-        static let session = 5
-        static let lastProof = 6
-        static let interface = 7
-        static let connectedAt = 8
-        static let since = 9
-        static let number = 10
-        /// As versions that had the keys of TLS in this process wrote it; it is not written any more.
-        static let wasSecured = 11
-        static let isBound = 12
-        static let isInDoubt = 13
-        static let place = 14
+        static let (epoch, local, remote, holder, session, lastProof, interface) = (1, 2, 3, 4, 5, 6, 7)
+        static let (connectedAt, since, number) = (8, 9, 10)
+        // 11 is not written any more.
+        static let (isBound, isInDoubt, place) = (12, 13, 14)
         /// As `dialtone-tls` said it.
         static let security = 15
-        static let upSince = 16
-        static let handled = 17
+        static let (upSince, handled) = (16, 17)
     }
 
     fileprivate func write(_ fields: inout FieldWriter) {
@@ -359,10 +323,7 @@ extension SavedFlows.Standing {
 
 extension SavedFlows.Ended {
     private enum Field {
-        static let epoch = 1
-        static let remote = 2
-        static let number = 3
-        static let place = 4
+        static let (epoch, remote, number, place) = (1, 2, 3, 4)
     }
 
     fileprivate func write(_ fields: inout FieldWriter) {
@@ -391,12 +352,7 @@ extension SavedFlows.Ended {
 
 extension StandingWake {
     private enum Field {
-        static let number = 1
-        static let reason = 2
-        static let since = 3
-        static let attempts = 4
-        static let means = 5
-        static let hasFailed = 6
+        static let (number, reason, since, attempts, means, hasFailed) = (1, 2, 3, 4, 5, 6)
     }
 
     fileprivate func write(_ fields: inout FieldWriter) {
@@ -428,8 +384,7 @@ extension StandingWake {
 
 extension Endpoint {
     private enum Field {
-        static let address = 1
-        static let port = 2
+        static let (address, port) = (1, 2)
     }
 
     fileprivate func write(_ fields: inout FieldWriter) {

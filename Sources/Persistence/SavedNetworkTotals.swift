@@ -13,8 +13,7 @@ package struct SavedNetworkTotals: Hashable {
     package private(set) var changes: [PathChange: Int] = [:]
 
     private enum Field {
-        static let since = 1
-        static let change = 2
+        static let (since, change) = (1, 2)
     }
 
     /// Nothing was counted yet.

@@ -15,9 +15,7 @@ package struct SavedTotals: Hashable {
     package var totals: ConnectionTotals
 
     private enum Field {
-        static let counters = 1
-        static let outageSince = 2
-        static let isUp = 3
+        static let (counters, outageSince, isUp) = (1, 2, 3)
     }
 
     /// Nothing was counted yet.

@@ -33,12 +33,6 @@ package final class SignalWatch {
         }
     }
 
-    /// Ends the watch. The signals stay blocked.
-    package func cancel() {
-        registration?.cancel()
-        registration = nil
-    }
-
     private nonisolated static func set(of signals: [CInt]) -> sigset_t {
         var set = sigset_t()
         sigemptyset(&set)

@@ -17,12 +17,6 @@ struct LookupBatch {
     private var queries: [PreparedQuery] = []
     private var answers: [RouteAnswer] = []
 
-    /// Makes room for so many inquiries of one lookup each.
-    mutating func reserveCapacity(_ count: Int) {
-        slots.reserveCapacity(count)
-        queries.reserveCapacity(count)
-    }
-
     /// Adds an inquiry; its path can be had from the slot once the batch ran.
     mutating func add(_ inquiry: Inquiry) -> Slot {
         let start = queries.count

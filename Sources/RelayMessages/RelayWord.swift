@@ -17,16 +17,8 @@ package enum RelayWord: Hashable, Sendable {
     }
 
     private enum Field {
-        static let kind = 1
-        static let version = 2
-        static let cipher = 3
-        static let assurance = 4
-        static let isResumed = 5
-        static let applicationProtocol = 6
-        static let code = 7
-        static let failure = 8
-        static let certificateEnd = 9
-        static let isOwnCertificate = 10
+        static let (kind, version, cipher, assurance, isResumed, applicationProtocol, code) = (1, 2, 3, 4, 5, 6, 7)
+        static let (failure, certificateEnd, isOwnCertificate) = (8, 9, 10)
     }
 
     /// As it goes over the socket.

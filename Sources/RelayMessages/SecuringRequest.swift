@@ -30,19 +30,8 @@ package struct SecuringRequest: Hashable, Sendable {
     }
 
     private enum Field {
-        static let name = 1
-        static let address = 2
-        static let applicationProtocol = 3
-        static let authorities = 4
-        static let certificate = 5
-        static let key = 6
-        static let password = 7
-        static let pin = 8
-        static let isUnverified = 9
-        static let minimumVersion = 10
-        static let user = 11
-        static let connection = 12
-        static let place = 13
+        static let (name, address, applicationProtocol, authorities, certificate, key) = (1, 2, 3, 4, 5, 6)
+        static let (password, pin, isUnverified, minimumVersion, user, connection, place) = (7, 8, 9, 10, 11, 12, 13)
     }
 
     /// As it goes over the socket.

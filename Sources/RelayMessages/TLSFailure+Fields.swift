@@ -106,10 +106,7 @@ extension CertificateProblem {
 
 /// What a failure is made of.
 private struct Part {
-    static let kind = 1
-    static let text = 2
-    static let alert = 3
-    static let problem = 4
+    static let (kind, text, alert, problem) = (1, 2, 3, 4)
 
     var kind = ""
     var texts: [String] = []

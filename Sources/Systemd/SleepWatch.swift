@@ -41,14 +41,6 @@ package final class SleepWatch {
         }
     }
 
-    /// Whether sleep waits for this process.
-    var holdsLock: Bool {
-        switch lock {
-        case .some: true
-        case .none: false
-        }
-    }
-
     private func subscribe() {
         bus?.followOwner(of: Self.service) { [weak self] owner in
             self?.isFallingAsleep = false

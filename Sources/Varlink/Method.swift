@@ -32,9 +32,6 @@ extension VarlinkMethod {
     public static var isStream: Bool { false }
     /// None.
     public static var takesDescriptors: Bool { false }
-
-    /// The interface's part of ``name``.
-    package static var interfaceName: String { VarlinkName(name)?.interface ?? "" }
 }
 
 /// An error that a method answers with, as a type: its stored properties are the error's parameters.

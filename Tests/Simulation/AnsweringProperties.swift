@@ -94,9 +94,22 @@ private struct ParkedFlow {
     private mutating func keepAlive(_ random: inout SplitMix64) -> [UInt8] {
         guard random.chance(30), let ping = try? input.keepalive?.ping(using: &random) else { return [] }
         asked += 1
-        let answer = Speech.answer(to: ping, server.keepalive)
+        let answer = Self.answer(to: ping, server.keepalive)
         said += answer.count
         return answer
+    }
+
+    /// The answer to a keepalive, as a server by the book gives it.
+    private static func answer(to ping: [UInt8], _ keepalive: KeepaliveProtocol) -> [UInt8] {
+        switch keepalive {
+        case .crlf: return Array("\r\n".utf8)
+        case .mqtt: return [0xD0, 0x00]
+        case .websocket: return [0x8A, 0x08] + ping[6...].enumerated().map { $1 ^ ping[2 + $0 % 4] }
+        case .xmppPing:
+            let id = String(decoding: ping, as: UTF8.self).split(separator: "'")[3]
+            return Array("<iq from='example.com' id='\(id)' type='result'/>".utf8)
+        case .kernel, .whitespace, .custom: return []
+        }
     }
 
     /// The server says something.

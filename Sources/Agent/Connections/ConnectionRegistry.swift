@@ -140,11 +140,11 @@ final class ConnectionRegistry {
         if let namesake = connections[key] { forgetIfOver(namesake) }
         guard connections[key] == nil else { throw .nameTaken }
         // What a file names is the administrator's word, and counts against nobody.
-        if origin == .client { try admit(policy, given: parameters.count, for: owner) }
+        if origin == .client { try admit(given: parameters.count, for: owner) }
         return enter(name, wake: wake, owner: owner, origin: origin, given: parameters)
     }
 
-    private func admit(_ policy: ConnectionPolicy, given: Int, for owner: UInt32) throws(RegistryError) {
+    private func admit(given: Int, for owner: UInt32) throws(RegistryError) {
         if !quota.hasRoom(for: owner) {
             for connection in owned(by: owner) { forgetIfOver(connection) }
             if !quota.hasRoom(for: owner) { throw .quotaExceeded(limit: quota.limit) }

@@ -1,43 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The keepalives of one flow: what to send when, and which of the received bytes are the answer and not the client's.
+/// The keepalives of one parked flow: what to send when, and which of the unread bytes are the answer and not the
+/// client's.
 ///
 /// ## Run loop
 ///
-/// One dialogue for each stay of a flow with the agent. Where the agent sees the whole stream (it does TLS for the
-/// client), one for the flow: everything that passes is told, by ``sent(_:)`` and ``received(_:)``, in whoever's hands
-/// the flow is. Where it only watches a parked socket, a new one for each time the flow is parked, which is between two
-/// messages by the client's word; then ``peeked(_:)`` judges what is unread, and nobody else's bytes are ever read.
+/// A new one for each time the flow is parked, which is between two messages by the client's word.
 ///
 /// 1. ``ping(isVerification:using:)`` gives the bytes of a keepalive, or says why none may be sent now. What it gives
 ///    must be sent whole before anything else.
-/// 2. The answer is found by ``received(_:)`` or ``peeked(_:)``. A byte is consumed only as part of an answer that was
-///    awaited, that begins at a boundary between messages, and that is exactly the answer. All others are the client's
-///    and stay in their order.
-/// 3. ``giveUp()`` when the answer's deadline has passed and the flow lives on, or when the flow is handed over: then a
-/// late answer is the client's. Each protocol bids it ignore one (RFC 3261, section 7.5; RFC 6455, section 5.5.3; RFC
-///    6120, section 8.2.3), or it is one that its own pings bring as well (PINGRESP).
-///
-/// Memory is bounded by the longest answer, 2 KiB, whatever the peer sends.
+/// 2. ``peeked(_:)`` judges what is unread. It is an answer only if it stands first, one is awaited, and it is exactly
+///    that. All other bytes are the client's and stay where they are.
+/// 3. ``giveUp()`` when the answer's deadline has passed and the flow lives on: then a late answer is the client's. Each
+///    protocol bids it ignore one (RFC 3261, section 7.5; RFC 6455, section 5.5.3; RFC 6120, section 8.2.3), or it is
+///    one that its own pings bring as well (PINGRESP).
 package struct KeepaliveDialogue: Sendable {
     /// Why no keepalive may be sent now.
     package enum Obstacle: Error, Hashable, Sendable {
-        /// The last bytes that were sent are not the end of a message.
-        case insideMessage
-        /// It is not known any more where messages begin: the client has sent what the protocol forbids.
-        case framingLost
         /// The last keepalive has no answer yet.
         case unanswered
         /// The kernel sends its probes by itself.
         case kernelsOwn
-    }
-
-    /// What became of received bytes.
-    package struct Received: Hashable, Sendable {
-        /// The client's, in their order.
-        package var forClient: [UInt8] = []
-        /// How many of the awaited answers came, or were made needless by one that came. None is in ``forClient``.
-        package var answers = 0
     }
 
     /// What the unread bytes of a parked socket are.
@@ -52,19 +35,11 @@ package struct KeepaliveDialogue: Sendable {
 
     /// Which keepalive.
     package let keepalive: KeepaliveProtocol
-    private var inbound: MessageTracker
-    private var outbound: MessageTracker
     /// In the order of the keepalives: one, or two after a change of the path in the middle of the wait for the first.
     private var awaited: [AnswerPattern] = []
-    /// The beginning of what may be the answer; handed on when it is not.
-    private var held: [UInt8] = []
 
-    /// A dialogue that begins between two messages, in both directions.
-    package init(_ keepalive: KeepaliveProtocol) {
-        self.keepalive = keepalive
-        inbound = MessageTracker(keepalive.framing, isFromServer: true)
-        outbound = MessageTracker(keepalive.framing, isFromServer: false)
-    }
+    /// A dialogue that begins between two messages.
+    package init(_ keepalive: KeepaliveProtocol) { self.keepalive = keepalive }
 
     /// Whether an answer in the stream is awaited.
     package var isAwaitingAnswer: Bool { !awaited.isEmpty }
@@ -81,8 +56,6 @@ package struct KeepaliveDialogue: Sendable {
         isVerification: Bool = false, using random: inout some RandomNumberGenerator
     ) throws(Obstacle) -> [UInt8] {
         guard awaited.count < (isVerification ? Liveness.mostProbes : 1) else { throw .unanswered }
-        guard !outbound.isLost else { throw .framingLost }
-        guard outbound.isBetweenMessages else { throw .insideMessage }
         let (bytes, answer) = try draw(using: &random)
         if let answer { awaited.append(answer) }
         return bytes
@@ -120,40 +93,7 @@ package struct KeepaliveDialogue: Sendable {
         return "ka" + String(repeating: "0", count: 16 - digits.count) + digits
     }
 
-    /// Takes note of what the client sends.
-    package mutating func sent(_ bytes: [UInt8]) {
-        outbound.skip(bytes[...])
-    }
-
     // MARK: Receiving
-
-    /// Sorts what the server sent.
-    package mutating func received(_ bytes: [UInt8]) -> Received {
-        var result = Received()
-        let all = held.isEmpty ? bytes : held + bytes
-        held = []
-        var rest = all[...]
-        while !rest.isEmpty {
-            if awaited.isEmpty {
-                inbound.skip(rest)
-                result.forClient += rest
-                return result
-            }
-            switch inbound.isBetweenMessages ? match(rest) : .forClient {
-            case .answer(let length, let answers):
-                result.answers += answers
-                rest = rest.dropFirst(length)
-            case .undecided:
-                held = Array(rest)
-                return result
-            case .forClient:
-                let count = inbound.advance(rest)
-                result.forClient += rest.prefix(count)
-                rest = rest.dropFirst(count)
-            }
-        }
-        return result
-    }
 
     /// Judges the unread bytes of a parked socket, all of them from the first on. After
     /// ``Unread/answer(length:answers:)`` the answer has come; the rest is judged by the next call.
@@ -175,11 +115,6 @@ package struct KeepaliveDialogue: Sendable {
         return isUndecided ? .undecided : .forClient
     }
 
-    /// Awaits no answer any more; gives back the bytes that might have become one, which are the client's.
-    package mutating func giveUp() -> [UInt8] {
-        awaited = []
-        defer { held = [] }
-        inbound.skip(held[...])
-        return held
-    }
+    /// Awaits no answer any more.
+    package mutating func giveUp() { awaited = [] }
 }

@@ -121,27 +121,9 @@ extension KeepaliveProtocol {
         case .whitespace, .xmppPing, .mqtt, .websocket: true
         }
     }
-
-    /// How messages are told apart on its flows.
-    var framing: StreamFraming {
-        switch self {
-        case .kernel, .custom: .opaque
-        case .crlf: .sip
-        case .whitespace, .xmppPing: .xmpp
-        case .mqtt: .mqtt
-        case .websocket: .websocket
-        }
-    }
 }
 
 extension KeepaliveFigures {
-    /// SIP with a `Flow-Timer` header: 80 to 100 % of it (RFC 5626, section 4.4.1).
-    package static func sip(flowTimer: Duration) -> KeepaliveFigures {
-        KeepaliveFigures(
-            flowTimer, tolerance: flowTimer / 5, within: .seconds(1)...max(flowTimer, .seconds(1)),
-            isAnswerMandatory: true)
-    }
-
     /// MQTT with the Keep Alive of the CONNECT, or the Server Keep Alive of MQTT 5's CONNACK.
     ///
     /// The client must send something within it; the server closes after 1.5 of it (section 3.1.2.10). The longest

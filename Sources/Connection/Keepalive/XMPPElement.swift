@@ -19,7 +19,7 @@ enum XMPPElement {
         guard isMeant(scanner) else { return .mismatch }
         var element = XMPPFraming()
         let length = element.advance(bytes)
-        if element.isBetweenMessages { return .whole(length: length) }
+        if element.hasEnded { return .whole(length: length) }
         return element.isLost || bytes.count >= AnswerPattern.longest ? .mismatch : .beginning
     }
 }

@@ -24,13 +24,6 @@ package struct ExpectedAnswer: Hashable, Sendable {
         case mqtt
         /// A frame, of a server (RFC 6455, section 5.2).
         case websocket
-
-        fileprivate var framing: StreamFraming {
-            switch self {
-            case .mqtt: .mqtt
-            case .websocket: .websocket
-            }
-        }
     }
 
     /// The longest answer. Servers and proxies hold the head of an HTTP message to 8 or 16 KiB (nginx's
@@ -96,12 +89,46 @@ package struct ExpectedAnswer: Hashable, Sendable {
         case .delimiter(let delimiter):
             return input.firstEnd(of: delimiter).map { .after($0 - input.startIndex) } ?? .ahead
         case .message(let kind):
-            guard !input.isEmpty else { return .ahead }
-            var tracker = MessageTracker(kind.framing, isFromServer: true)
-            let length = tracker.advance(input)
-            if tracker.isLost { return .none }
-            return tracker.isBetweenMessages ? .after(length) : .ahead
+            return switch kind {
+            case .mqtt: Self.packetEnd(in: Array(input.prefix(Self.longestHeader)), of: input.count)
+            case .websocket: Self.frameEnd(in: Array(input.prefix(Self.longestHeader)), of: input.count)
+            }
         }
+    }
+
+    /// The longest header of such a message: a server's frame with a length of eight bytes.
+    private static let longestHeader = 10
+
+    /// The end of a control packet: a type and flags, a length of one to four bytes with seven bits each, the rest.
+    private static func packetEnd(in header: [UInt8], of count: Int) -> End {
+        guard let first = header.first else { return .ahead }
+        // Type 0 is reserved and forbidden (MQTT 3.1.1, section 2.2.1).
+        if first >> 4 == 0 { return .none }
+        var length = 0
+        // A fourth byte is the last one (section 2.2.3).
+        for (index, byte) in header.dropFirst().prefix(4).enumerated() {
+            length |= Int(byte & 0x7F) << (7 * index)
+            if byte & 0x80 == 0 { return 2 + index + length <= count ? .after(2 + index + length) : .ahead }
+        }
+        return header.count < 5 ? .ahead : .none
+    }
+
+    /// The end of a frame of a server's, which begins no later than the message that it is of.
+    private static func frameEnd(in header: [UInt8], of count: Int) -> End {
+        guard let first = header.first else { return .ahead }
+        let isControl = first & 0x08 != 0
+        // What goes on with a message follows none here, and control frames are never fragmented (RFC 6455, section
+        // 5.5); all other numbers are reserved (section 5.2).
+        guard [0x1, 0x2, 0x8, 0x9, 0xA].contains(first & 0x0F), !isControl || first & 0x80 != 0 else { return .none }
+        guard header.count > 1 else { return .ahead }
+        // A server's frames have no mask (section 5.1).
+        guard header[1] & 0x80 == 0, !isControl || header[1] <= 125 else { return .none }
+        let size = header[1] == 127 ? 8 : header[1] == 126 ? 2 : 0
+        guard header.count >= 2 + size else { return .ahead }
+        let length = size == 0 ? UInt64(header[1]) : header[2..<2 + size].reduce(0) { $0 << 8 | UInt64($1) }
+        // The highest bit must be zero (section 5.2).
+        if length >> 63 != 0 { return .none }
+        return UInt64(count - 2 - size) >= length ? .after(2 + size + Int(length)) : .ahead
     }
 
     /// How many bytes of its owner's it takes.

@@ -60,9 +60,6 @@ struct WebSocketClient: Sendable {
     /// Whether messages can be sent, and none was read by half.
     var isBetweenMessages: Bool { state == .open && reader.isBetweenMessages }
 
-    /// Whether messages can be sent.
-    var isOpen: Bool { state == .open }
-
     /// Begins on a new socket.
     ///
     /// - Returns: what is to be sent.

@@ -78,7 +78,6 @@ extension DistributorReport.EndReason {
         case .user: "by the user"
         case .notInstalled: "the app is not installed any more"
         case .refused(let why): "the server refuses it: \(why)"
-        case .notSaved: "it could not be saved"
         }
     }
 }
