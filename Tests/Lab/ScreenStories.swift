@@ -8,8 +8,8 @@ import Foundation
 import Testing
 
 /// Every command on terminals of 80 and of 200 columns, with colour and without, beside what it wrote when somebody
-/// last read it: the files in `Golden`. Where a text was changed on purpose, `DIALTONE_GOLDEN=write` writes them anew,
-/// to be read.
+/// last read it: the files in `Golden`, which have the colours. Where a text was changed on purpose,
+/// `DIALTONE_GOLDEN=write` writes them anew, to be read.
 @Suite("The screens", .lab, .timeLimit(.minutes(5)))
 struct ScreenStories {
     private static let server = LabNetwork.serverAddress(.v4)
@@ -88,7 +88,7 @@ struct ScreenStories {
                         "\(arguments) is \(widest) wide on \(terminal):\n\(text)")
                     screens.append(text)
                 }
-                hold(screens, to: "\(terminal).txt")
+                hold(screens, of: terminal)
             }
         }
     }
@@ -145,15 +145,19 @@ struct ScreenStories {
         return text.replacing(/[ ]{2,}/, with: "  ").trimmingCharacters(in: .newlines)
     }
 
-    /// Holds what the commands wrote against a file, or writes the file where that is wanted.
-    private func hold(_ screens: [String], to name: String) {
+    /// Holds what the commands wrote against a file, or writes the file where that is wanted. Without colour they
+    /// write the same but for that.
+    private func hold(_ screens: [String], of terminal: Terminal) {
+        let name = "\(terminal.columns)-colour.txt"
         let file = Self.folder.appending(path: name)
         if ProcessInfo.processInfo.environment["DIALTONE_GOLDEN"] == "write" {
+            guard terminal.hasColour else { return }
             try? FileManager.default.createDirectory(at: Self.folder, withIntermediateDirectories: true)
             try? Data(screens.joined(separator: "\n").utf8).write(to: file)
             return
         }
-        let golden = (try? String(contentsOf: file, encoding: .utf8)) ?? ""
+        var golden = (try? String(contentsOf: file, encoding: .utf8)) ?? ""
+        if !terminal.hasColour { golden = golden.replacing(/‹\d+›/, with: "").replacing(/[ ]{2,}/, with: "  ") }
         var rest = golden[...]
         for (index, screen) in screens.enumerated() {
             let separated = index == 0 ? screen : "\n" + screen
@@ -162,10 +166,13 @@ struct ScreenStories {
                 continue
             }
             Issue.record(
-                "\(name) has another text; read this, and write the file anew with DIALTONE_GOLDEN=write:\n\(screen)")
+                """
+                \(name) has another text than \(terminal); read this, and write the file anew with DIALTONE_GOLDEN=write:
+                \(screen)
+                """)
             let next = rest.dropFirst(1).range(of: "\n\n$ ")
             rest = next.map { rest[rest.index(after: $0.lowerBound)...] } ?? ""
         }
-        #expect(rest.isEmpty, "\(name) has more: \(rest)")
+        #expect(rest.isEmpty, "\(name) has more than \(terminal): \(rest)")
     }
 }
