@@ -4,7 +4,6 @@ import DialtoneExpectations
 import DialtoneLabSupport
 import DialtoneNetworkPath
 import DialtonePlatform
-import DialtoneTestSupport
 import Reachability
 import Testing
 
@@ -58,50 +57,6 @@ struct SelectiveEvaluationTests {
             #expect(told.reduce(0, +) >= 1000)
             #expect(told.allSatisfy { $0 <= 256 }, "\(told)")
             expect(await recorder.engine.audit()) { $0.isEmpty }
-        }
-    }
-
-    @Test(arguments: seeds(2))
-    func `after random changes every verdict is as if everything had been looked at`(seed: UInt64) async throws {
-        try await LabNetwork.with { lab in
-            var churn = RandomChurn(seed: seed)
-            let recorder = try await EngineRecorder.start(on: lab.host)
-            try await recorder.watch(RandomChurn.questions)
-            var outcomes: Set<[String?]> = []
-            for step in 1...100 {
-                let commands = churn.burst()
-                // What cannot be done in the state that chance has made is part of the churn. Not one batch: some
-                // mistakes end it.
-                let script = commands.map { "ip \($0) 2>/dev/null" }.joined(separator: "; ")
-                _ = try await lab.host.command(["sh", "-c", script + "; true"])
-                if let (uplink, isUp) = churn.carrier() {
-                    try await lab.router.ip("link set \(uplink.name) \(isUp ? "up" : "down")")
-                }
-                if let setting = churn.setting() { try? await lab.host.sysctl([setting]) }
-                try await recorder.settle(after: "step \(step) of seed \(seed): \(commands)")
-                for path in await recorder.paths().values {
-                    outcomes.insert([path.reason?.rawValue, path.interface?.name, "\(path.gateway as Any)"])
-                }
-            }
-            // Without which nothing would have been proven.
-            #expect(outcomes.count > 10)
-        }
-    }
-
-    /// kernel.md, 6: a carrier that returns brings routes back without a message.
-    @Test func `a route that its carrier brings back in silence is taken again`() async throws {
-        try await LabNetwork.with { lab in
-            try await lab.host.sysctl([("net.ipv4.conf.all.ignore_routes_with_linkdown", "1")])
-            let recorder = try await EngineRecorder.start(on: lab.host)
-            let server = Question.address(LabNetwork.serverAddress(.v4))
-            try await recorder.watch([server])
-            try await recorder.path(to: server, "the first uplink") { $0.interface?.name == "wan0" }
-            try await lab.cut(.wan0)
-            try await recorder.path(to: server, "the second") { $0.interface?.name == "wan1" }
-            // Lest the return be found by a look that is still due.
-            try await recorder.rest()
-            try await lab.plug(.wan0)
-            try await recorder.path(to: server, "the first again") { $0.interface?.name == "wan0" }
         }
     }
 
@@ -201,19 +156,6 @@ struct SelectiveEvaluationTests {
         }
     }
 
-    @Test func `what a path shows of its link is followed`() async throws {
-        try await LabNetwork.with { lab in
-            let recorder = try await EngineRecorder.start(on: lab.host)
-            let server = Question.address(LabNetwork.serverAddress(.v4))
-            try await recorder.watch([server])
-            try await recorder.rest()
-            try await lab.addAddress("192.0.2.9/24", to: .wan0)
-            try await recorder.path(to: server, "the address") {
-                $0.interface?.addresses.contains { $0.address == IPAddress("192.0.2.9") } == true
-            }
-        }
-    }
-
     /// kernel.md, 10: beyond `gc_thresh1` entries the kernel sweeps its table, and failures go first.
     @Test func `a dead gateway that the kernel forgot is still dead, and probed until it is back`() async throws {
         try await LabNetwork.with { lab in
@@ -232,35 +174,6 @@ struct SelectiveEvaluationTests {
             expect(await recorder.paths()[server]?.reason, is: .gatewayUnreachable)
             try await lab.restore(.wan0)
             try await recorder.path(to: server, "the gateway's return") { $0.status == .satisfied }
-        }
-    }
-
-    @Test func `with its link a gateway's failure is forgotten`() async throws {
-        try await LabNetwork.with { lab in
-            let recorder = try await EngineRecorder.start(on: lab.host)
-            let server = Question.address(LabNetwork.serverAddress(.v4))
-            try await recorder.watch([server])
-            try await lab.host.failNeighbour("\(Uplink.wan0.gateway(.v4)) dev wan0")
-            try await recorder.path(to: server, "the dead gateway") { $0.reason == .gatewayUnreachable }
-            try await lab.cut(.wan0)
-            try await recorder.path(to: server, "no carrier") { $0.reason == .noCarrier }
-            try await lab.plug(.wan0)
-            try await recorder.path(to: server, "the way back") { $0.status == .satisfied }
-        }
-    }
-
-    @Test func `whether dead links are passed over is followed`() async throws {
-        try await LabNetwork.with { lab in
-            let recorder = try await EngineRecorder.start(on: lab.host)
-            let server = Question.address(LabNetwork.serverAddress(.v4))
-            try await recorder.watch([server])
-            try await lab.cut(.wan0)
-            try await recorder.path(to: server, "no carrier") { $0.reason == .noCarrier }
-            try await recorder.rest()
-            try await lab.host.sysctl([("net.ipv4.conf.wan0.ignore_routes_with_linkdown", "1")])
-            try await recorder.path(to: server, "the second uplink") { $0.interface?.name == "wan1" }
-            try await lab.host.sysctl([("net.ipv4.conf.wan0.ignore_routes_with_linkdown", "0")])
-            try await recorder.path(to: server, "no carrier again") { $0.reason == .noCarrier }
         }
     }
 

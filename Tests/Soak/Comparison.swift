@@ -34,6 +34,7 @@ struct Comparison {
             (Question.network, try word.networkExpectations()),
             (.bridges, try word.networkExpectations(over: ["b0"])),
             (.virtual, try word.networkExpectations(over: Subject.virtualLinks)),
+            (.others, try word.networkExpectations(over: Subject.virtualLinks)),
         ] {
             let path = said[question]
             let found = Self.fewest(expected) { expected in
@@ -68,6 +69,8 @@ struct Comparison {
         case network
         case bridges
         case virtual
+        /// All links but bridges, which here are the virtual ones.
+        case others
         /// Not judged; it tells that everything before it was read.
         case marker
 
@@ -79,6 +82,7 @@ struct Comparison {
             case .network: "the network"
             case .bridges: "the network over bridges"
             case .virtual: "the network over virtual links"
+            case .others: "the network over other links than bridges"
             case .marker: "the marker"
             }
         }

@@ -30,6 +30,7 @@ final class Watcher {
         observe(.network, as: .network(.any))
         observe(.bridges, as: .network(.requires(.bridge)))
         observe(.virtual, as: .network(.requires(.virtual)))
+        observe(.others, as: .network(.prohibits([.bridge])))
         for subject in Subject.all { observe(.subject(subject), as: .host(subject.target)) }
         // Last, so that when it is told for the first time, so is everything else.
         observe(.marker, as: .host(Target(.init(Self.marker))))
