@@ -19,10 +19,3 @@ extension LabNetwork {
         return words.firstIndex(of: "dev").flatMap { Uplink(rawValue: String(words[$0 + 1])) }
     }
 }
-
-extension Namespace {
-    /// Whether an uplink has an address.
-    func hasAddress(_ address: String, on uplink: Uplink) async throws -> Bool {
-        try await link(uplink.name).addresses.contains { $0.local == address }
-    }
-}

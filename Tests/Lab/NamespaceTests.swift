@@ -9,15 +9,6 @@ import Testing
 
 @Suite("A namespace", .lab)
 struct NamespaceTests {
-    private struct Refusal: Error {}
-
-    @Test func `hands out what its thread made, also what cannot be copied, and what it threw`() async throws {
-        let machine = try await Namespace.create("a machine")
-        let descriptor = try await machine.run { OwnedDescriptor(-1) }
-        #expect(descriptor.number == -1)
-        await #expect(throws: Refusal.self) { try await machine.run { throw Refusal() } }
-    }
-
     @Test func `has its own kernel parameters`() async throws {
         let (one, other) = (try await Namespace.create("one"), try await Namespace.create("other"))
         try await one.sysctl([("net.ipv4.ip_forward", "1")])

@@ -1,23 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneLabSupport
-import Dispatch
 import Testing
 
 @Suite("This process as the host", .lab)
 struct ThisProcessTests {
-    @Test func `code on any queue is on the host`() async throws {
-        try await LabNetwork.withThisProcessAsHost { lab in
-            let server = try await lab.server.run { try TCPSocket.listening(on: 0) }
-            let port = try server.port()
-            let client = try await DispatchQueue(label: "anywhere").turn {
-                try TCPSocket.connected(to: LabNetwork.serverAddress(.v6), port, from: Uplink.wan1.address(.v6))
-            }
-            try client.send("from here")
-            #expect(try server.accept().receive() == "from here")
-        }
-    }
-
     @Test func `nothing of one test is left for the next`() async throws {
         let before = try await LabNetwork.withThisProcessAsHost { try await $0.host.state() }
         try await LabNetwork.withThisProcessAsHost { lab in
@@ -29,15 +16,6 @@ struct ThisProcessTests {
         }
         let after = try await LabNetwork.withThisProcessAsHost { try await $0.host.state() }
         #expect(after == before)
-    }
-}
-
-extension DispatchQueue {
-    /// Runs `body` in a turn of this queue.
-    fileprivate func turn<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
-        try await withCheckedThrowingContinuation { continuation in
-            async { continuation.resume(with: Result(catching: body)) }
-        }
     }
 }
 
