@@ -9,79 +9,6 @@ import Testing
 /// What befalls a supervised connection, on a real kernel with a real broker.
 @Suite("A connection's day", .lab)
 struct ConnectionStories {
-    @Test func `a link is taken down: the flow moves to the other uplink, and without a gap back again`() async throws {
-        try await Story.tell { story in
-            let before = story.now
-            try await story.lab.takeDown(.wan0)
-            _ = try await story.events.event("the old flow's end", after: before) {
-                $0.previousState?.hasFlow == true && $0.connection.state == .connecting
-            }
-            try await story.isReady(from: .wan1, after: before)
-
-            let moved = story.now
-            try await story.lab.bringUp(.wan0)
-            try await story.movesWithoutAGap(to: .wan0, after: moved)
-        }
-    }
-
-    @Test func `both links are taken down: no packet, no timer, and dialled at once when one is back`() async throws {
-        try await Story.tell { story in
-            try await story.lab.removeDefaultRoute(via: .wan1)
-            let before = story.now
-            try await story.lab.takeDown(.wan0)
-            let waiting = try await story.becomes(.waiting, after: before)
-            #expect(waiting.previousState == .ready)
-            #expect(waiting.connection.nextAttemptAt == nil)
-            #expect(waiting.connection.localAddress == nil)
-
-            let down = story.now
-            try await story.lab.bringUp(.wan0)
-            let dialled = try await story.becomes(.connecting, after: down)
-            #expect(dialled.previousState == .waiting)
-            try await story.isReady(from: .wan0, after: down)
-        }
-    }
-
-    @Test func `the cable is cut and plugged in again`() async throws {
-        try await Story.tell { story in
-            let before = story.now
-            try await story.lab.cut(.wan0)
-            let waiting = try await story.becomes(.waiting, after: before)
-            #expect(waiting.reason?.contains("no carrier") == true)
-            let path = try await story.agent.client.path(to: .init(host: LabNetwork.serverAddress(.v4)))
-            #expect(path.status == .unsatisfied)
-            #expect(path.reason == .noCarrier)
-
-            let cut = story.now
-            try await story.lab.plug(.wan0)
-            try await story.isReady(from: .wan0, after: cut)
-        }
-    }
-
-    @Test func `the cable is cut where the kernel leaves dead links out: the other uplink takes over`() async throws {
-        try await Story.tell { story in
-            try await story.lab.host.sysctl([("net.ipv4.conf.all.ignore_routes_with_linkdown", "1")])
-            let before = story.now
-            try await story.lab.cut(.wan0)
-            let redialled = try await story.events.event("a new flow", after: before) {
-                $0.connection.state == .ready && $0.connection.interface == "wan1"
-            }
-            #expect(redialled.connection.epoch > 1)
-        }
-    }
-
-    @Test func `the address changes: the old flow is closed at once, the new one has the new address`() async throws {
-        try await Story.tell { story in
-            let before = story.now
-            try await story.lab.replaceAddress(.v4, on: .wan0, with: "192.0.2.77/24")
-            let lost = try await story.events.event("the old flow's end", after: before) {
-                $0.previousState?.hasFlow == true && $0.connection.state == .connecting
-            }
-            #expect(lost.reason == "source 192.0.2.2 is gone")
-            try await story.isReadyFromTheNewAddress("192.0.2.77", after: before)
-        }
-    }
-
     /// What happens to a cable or an address and is over in a moment.
     enum Wiggle: CaseIterable {
         case cable, link, lease
@@ -144,29 +71,6 @@ struct ConnectionStories {
         }
     }
 
-    @Test func `the default route moves while the old uplink works: a new flow takes the old one's place`() async throws
-    {
-        try await Story.tell { story in
-            let before = story.now
-            try await story.lab.preferDefaultRoute(via: .wan1)
-            try await story.movesWithoutAGap(to: .wan1, after: before)
-        }
-    }
-
-    @Test func `the server restarts: back off, then ready again`() async throws {
-        try await Story.tell { story in
-            let before = story.now
-            try await story.server.kill()
-            let backingOff = try await story.becomes(.backingOff, after: before)
-            #expect(backingOff.previousState == .ready)
-            #expect(backingOff.connection.nextAttemptAt != nil)
-            _ = try await story.events.event("a refusal", after: before) { $0.reason?.contains("refused") == true }
-
-            try await story.server.restart()
-            try await story.isReady(from: .wan0, after: before)
-        }
-    }
-
     @Test(arguments: [
         (RefusingRoute.unreachable, Path.Reason.unreachable), (.prohibit, .prohibited),
         (.blackhole, .blackhole), (.throw, .noRoute),
@@ -207,16 +111,5 @@ struct ConnectionStories {
                 let ready = try await story.becomes(.ready, after: before)
                 #expect(ready.connection.epoch > 1)
             })
-    }
-}
-
-extension Story {
-    /// As ``isReady(from:at:after:)`` for wan0, where the server may still hold the flow from the address that is gone:
-    /// nothing the host could send from it would arrive.
-    func isReadyFromTheNewAddress(_ address: String, after count: Int) async throws {
-        let event = try await events.event("office to be ready from \(address)", after: count) {
-            $0.connection.state == .ready && $0.connection.localAddress?.hasPrefix("\(address):") == true
-        }
-        expect(try await serverSees()) { $0.contains(event.connection.localAddress ?? "") }
     }
 }

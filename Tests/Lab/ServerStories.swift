@@ -97,12 +97,16 @@ extension Story {
         before = now
         try await lab.takeDown(.wan1)
         let waiting = try await becomes(.waiting, after: before)
+        #expect(waiting.previousState == .ready)
         #expect(waiting.connection.nextAttemptAt == nil)
+        #expect(waiting.connection.localAddress == nil)
         // With TLS, another process closes the socket to the server.
         try? await eventually("no socket") { try await hostSees().isEmpty }
         expect(try await hostSees(), is: [])
         before = now
         try await lab.bringUp(.wan1)
+        let dialled = try await becomes(.connecting, after: before)
+        #expect(dialled.previousState == .waiting)
         try await isReady(from: .wan1, after: before)
 
         before = now
@@ -112,6 +116,10 @@ extension Story {
 
         before = now
         try await lab.replaceAddress(.v4, on: .wan0, with: "192.0.2.77/24")
+        let moved = try await events.event("the old flow's end", after: before) {
+            $0.previousState?.hasFlow == true && $0.connection.state == .connecting
+        }
+        #expect(moved.reason == "source 192.0.2.2 is gone")
         try await isReadyFromTheNewAddress("192.0.2.77", after: before)
 
         before = now
@@ -124,9 +132,20 @@ extension Story {
             $0.previousState == .ready && !$0.connection.state.hasFlow
         }
         #expect(lost.connection.state == .backingOff)
+        #expect(lost.connection.nextAttemptAt != nil)
+        _ = try await events.event("a refusal", after: before) { $0.reason?.contains("refused") == true }
         // What was told of the flow that is lost may have been heard of after the count before that.
         before = now
         try await server.restart()
         try await isReady(from: .wan1, after: before)
+    }
+
+    /// As ``isReady(from:at:after:)`` for wan0, where the server may still hold the flow from the address that is gone:
+    /// nothing the host could send from it would arrive.
+    private func isReadyFromTheNewAddress(_ address: String, after count: Int) async throws {
+        let event = try await events.event("office to be ready from \(address)", after: count) {
+            $0.connection.state == .ready && $0.connection.localAddress?.hasPrefix("\(address):") == true
+        }
+        expect(try await serverSees()) { $0.contains(event.connection.localAddress ?? "") }
     }
 }
