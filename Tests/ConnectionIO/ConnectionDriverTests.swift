@@ -103,19 +103,6 @@ import Testing
         connection.close()
     }
 
-    @Test func `a server that answers nothing is given up at the deadline`() async throws {
-        let server = try LoopbackServer(backlog: 0)
-        // One connection fills the queue of a server that accepts none; to the next one the kernel does not answer.
-        let filler = try Flow(.to(server.endpoint), owner: Listener())
-        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") {
-            $0.connectTimeout = .seconds(1)
-        }
-        let event = await surroundings.entered(.backingOff)
-        #expect(event?.reason == .dialFailed(.timedOut, server.endpoint))
-        connection.close()
-        filler.close(aborting: false)
-    }
-
     @Test func `a local address that goes takes the flow at once where it has no grace`() async throws {
         let server = try LoopbackServer()
         let source = IPAddress(v4: 0x7F00_0009)
@@ -146,13 +133,6 @@ import Testing
         _ = await surroundings.entered(.ready)
         let both = [IPAddress.Family.v6, .v4].map { NameQuestion.addresses("sip.example.com", $0) }
         #expect(surroundings.questions == both + both)
-        connection.close()
-    }
-
-    @Test func `a name that does not exist is told with advice`() async throws {
-        surroundings.answer = .failure(.noSuchName)
-        let connection = try surroundings.connection(to: "tcp://sip.example.com:5060")
-        expect(await surroundings.entered(.failed)?.reason.advice) { $0 != nil }
         connection.close()
     }
 
@@ -197,21 +177,5 @@ import Testing
         #expect(connection.status.path?.destination == .loopback)
         connection.close()
         #expect(surroundings.watchedPaths == 0)
-    }
-
-    @Test func `another remote is watched and dialled`() async throws {
-        let first = try LoopbackServer()
-        let second = try LoopbackServer()
-        let connection = try surroundings.connection(to: "tcp://\(first.endpoint)")
-        let peer = try first.accept()
-        _ = await surroundings.entered(.ready)
-        var policy = connection.policy
-        policy.remote = try Remote("tcp://\(second.endpoint)")
-        connection.change(to: policy)
-        #expect(try peer.receive() == .closed)
-        expect(await surroundings.entered(.ready)?.status.remoteAddress, is: second.endpoint)
-        #expect(surroundings.watchedPaths == 1)
-        #expect(surroundings.targets.last == policy.target)
-        connection.close()
     }
 }

@@ -15,8 +15,8 @@ import Testing
 @AgentQueue
 @Suite(.timeLimit(.minutes(1))) struct EndedFlowTests {
     let surroundings = Surroundings(.loopback())
-    private static let first = KnownProcess(1)
-    private static let second = KnownProcess(2)
+    private nonisolated static let first = KnownProcess(1)
+    private nonisolated static let second = KnownProcess(2)
     private static let late = BackoffPolicy(base: .seconds(600), multiplier: 1, ceiling: .seconds(600), jitter: .half)
 
     private func take(_ connection: ConnectionDriver, by process: KnownProcess? = nil) throws -> Client {
@@ -49,65 +49,6 @@ import Testing
         return (connection, next)
     }
 
-    @Test func `who lost the descriptor takes it again`() async throws {
-        let (connection, _) = try await ended()
-        #expect(try take(connection, by: Self.first).epoch == 1)
-        let again = try take(connection, by: Self.first)
-        #expect((again.epoch, again.isOver) == (1, true))
-        #expect(again.read(9) == "BYE")
-        #expect(again.read(1) == "")
-        #expect(try take(connection, by: Self.first).epoch == 2)
-        #expect(!connection.hasUnreadEnds)
-        connection.close()
-    }
-
-    /// A connection to a server that turns everybody away with this word; it is not dialled again by itself for as long
-    /// as a test lasts.
-    private func refused(
-        _ word: String, by server: borrowing LoopbackServer, _ adjust: (inout ConnectionPolicy) -> Void = { _ in }
-    ) async throws -> ConnectionDriver {
-        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") {
-            $0.backoff = Self.late
-            adjust(&$0)
-        }
-        let peer = try server.accept()
-        peer.send(word)
-        peer.close()
-        _ = await surroundings.entered(.backingOff)
-        return connection
-    }
-
-    private static let login = Opening([
-        .init(answer: ExpectedAnswer(.delimiter([10]), content: Array("OK".utf8)))
-    ])
-
-    @Test func `a refusal is kept though nobody ever took a flow`() async throws {
-        let server = try LoopbackServer()
-        let connection = try await refused("503", by: server)
-        let client = try take(connection)
-        #expect((client.epoch, client.isOver) == (1, true))
-        #expect(client.read(9) == "503")
-        #expect(client.read(1) == "")
-        connection.close()
-    }
-
-    @Test func `the refusal of a login is kept`() async throws {
-        let server = try LoopbackServer()
-        let connection = try await refused("NO", by: server) { $0.opening = Self.login }
-        #expect(try take(connection).read(9) == "NO")
-        connection.close()
-    }
-
-    @Test func `who has read any of it has it`() async throws {
-        let (connection, _) = try await ended()
-        let first = try take(connection)
-        #expect(first.read(1) == "B")
-        #expect(try take(connection).epoch == 2)
-        #expect(first.read(9) == "YE")
-        #expect(first.read(1) == "")
-        connection.close()
-    }
-
     /// Its taker never got it, and the server or the agent ends the flow before it is asked for again.
     @Test(arguments: [true, false])
     func `who lost the descriptor of a flow that stood takes it again after its end`(byServer: Bool) async throws {
@@ -125,6 +66,7 @@ import Testing
         let again = try take(connection, by: Self.first)
         try #require((again.epoch, again.isOver) == (1, true))
         #expect(again.read(9) == "BYE")
+        #expect(again.read(1) == "")
         expect(try take(connection, by: Self.first).epoch, is: 2)
         withExtendedLifetime((peer, next)) { connection.close() }
     }
@@ -162,30 +104,20 @@ import Testing
     // MARK: - TLS
 
     /// So many messages fill the pair that a client reads, and the socket takes the rest.
-    private static let burst = (0..<400).map { number in
+    private nonisolated static let burst = (0..<400).map { number in
         Array("message \(number)".utf8) + Array(repeating: UInt8(ascii: "."), count: 100)
     }
-
-    private static let flood = [
-        [UInt8](unsafeUninitializedCapacity: 2_000_000) { buffer, count in
-            for index in buffer.indices { buffer[index] = UInt8(truncatingIfNeeded: index &* 31 &+ index >> 9) }
-            count = buffer.count
-        }
-    ]
 
     /// A connection to a server that answers the first word with `messages` and ends the stream; with the server, for
     /// whom another flow matters.
     ///
-    /// - Parameters:
-    ///   - cutsOff: whether it ends the stream without TLS's word for it.
-    ///   - heard: called before it answers.
+    /// - Parameter cutsOff: whether it ends the stream without TLS's word for it.
     private func secured(
-        _ messages: [[UInt8]], cutsOff: Bool = false, _ heard: @escaping @Sendable () -> Void = {}
+        _ messages: [[UInt8]], cutsOff: Bool = false
     ) async throws -> (connection: ConnectionDriver, server: SecureServer) {
         let server = try SecureServer(
             .init(
                 whenHeard: { session in
-                    heard()
                     for message in messages { session.send(message) }
                     if !cutsOff { session.close() }
                 }, hangsUpWhenHeard: true),
@@ -196,29 +128,6 @@ import Testing
         }
         _ = await surroundings.entered(.ready)
         return (connection, server)
-    }
-
-    @Test func `a reader that is slower than its server reads it all`() async throws {
-        let connection = try await secured(Self.flood).connection
-        let client = try take(connection)
-        #expect(client.write("GO"))
-        let (bytes, error) = try await client.readAll(4096)
-        #expect(bytes == Self.flood[0])
-        #expect(error == 0)
-        connection.close()
-    }
-
-    @Test func `what a client has not read when the server ends the flow is delivered as it reads`() async throws {
-        let connection = try await secured(Self.burst).connection
-        let client = try take(connection)
-        #expect(client.write("GO"))
-        expect(await surroundings.entered(.backingOff)?.reason, is: .remoteClosed)
-        // Until it is refused: `dialtone-tls` does that, not in the moment in which it says so.
-        while client.write("too late") { try await turn() }
-        let (bytes, error) = try await client.readAll(4096)
-        #expect(bytes == Self.burst.flatMap { $0 })
-        #expect(error == 0)
-        connection.close()
     }
 
     /// Taken after its end; `twice`: the client takes the next one as soon as it has read a little.
@@ -258,28 +167,17 @@ import Testing
         withExtendedLifetime(server) { connection.close() }
     }
 
-    @Test func `with TLS it is there again when its taker never read`() async throws {
-        let connection = try await secured(Self.burst).connection
+    /// In the pair, with which the client's stream is ended at once, and where it does not fit.
+    @Test(arguments: [(burst, second), ([Array("BYE".utf8)], first)])
+    func `with TLS it is there again when its taker never read`(messages: [[UInt8]], next: KnownProcess) async throws {
+        let connection = try await secured(messages).connection
         #expect(try take(connection).write("GO"))
         try connection.park(1)
         _ = await surroundings.entered(.backingOff)
         _ = try take(connection, by: Self.first)
-        connection.process(.processEnded(Self.first, .unseen))
-        let (bytes, error) = try await take(connection, by: Self.second).readAll(4096)
-        #expect(bytes == Self.burst.flatMap { $0 })
-        #expect(error == 0)
-        connection.close()
-    }
-
-    /// All of it fits the pair, with which the client's stream is ended at once.
-    @Test func `with TLS what was delivered to nobody is there again`() async throws {
-        let connection = try await secured([Array("BYE".utf8)]).connection
-        #expect(try take(connection).write("GO"))
-        try connection.park(1)
-        _ = await surroundings.entered(.backingOff)
-        _ = try take(connection, by: Self.first)
-        let (bytes, error) = try await take(connection, by: Self.first).readAll(4096)
-        #expect(bytes == Array("BYE".utf8))
+        if next != Self.first { connection.process(.processEnded(Self.first, .unseen)) }
+        let (bytes, error) = try await take(connection, by: next).readAll(4096)
+        #expect(bytes == messages.flatMap { $0 })
         #expect(error == 0)
         connection.close()
     }

@@ -96,23 +96,6 @@ import Testing
         connection.close()
     }
 
-    @Test func `only a parked flow has a session`() async throws {
-        let server = try LoopbackServer()
-        let (connection, peer) = try await ready(to: server)
-        #expect(connection.status.ownership == .new)
-        #expect(throws: ParkRefusal.self) { try connection.park(1) }
-        let socket = try take(connection)
-        try connection.park(1)
-        expect(await event(.parked)?.status.ownership, is: .parked)
-        #expect(throws: ParkRefusal.self) { try connection.park(1) }
-        // What comes now is the client's, and it is told of it.
-        peer.send("MESSAGE")
-        _ = await event(.arrived)
-        #expect(connection.unreadBytes == 7)
-        #expect(socket.read(7) == "MESSAGE")
-        connection.close()
-    }
-
     @Test func `a keepalive that needs a session waits for the flow to be parked`() async throws {
         let server = try LoopbackServer()
         let heartbeat = Heartbeat(.whitespace, interval: .milliseconds(100), answerDeadline: .seconds(2))
@@ -271,21 +254,6 @@ import Testing
         _ = try take(connection)
         try connection.park(1)
         #expect(surroundings.wakes == keepalives)
-        connection.close()
-    }
-
-    @Test func `a socket that a client brings is watched as if it had been parked`() async throws {
-        let server = try LoopbackServer()
-        let (connection, peer) = try adopted("tcp", by: server)
-        let opened = await event(.opened)
-        #expect(opened?.status.state == .ready)
-        #expect(opened?.status.ownership == .parked)
-        peer.send("INVITE")
-        _ = await event(.arrived)
-        let taken = try take(connection)
-        #expect(taken.read(6) == "INVITE")
-        peer.close()
-        expect(await surroundings.entered(.backingOff)?.reason, is: .remoteClosed)
         connection.close()
     }
 

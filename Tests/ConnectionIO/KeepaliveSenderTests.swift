@@ -51,18 +51,6 @@ import Testing
         fixture.close()
     }
 
-    @Test func `the next is sent when the last was answered`() async throws {
-        let fixture = try await Fixture(wakes)
-        fixture.keepaliveSender.keepAlive(fixture.flow, Self.patient)
-        for _ in 1...3 {
-            expect(await fixture.heard.next(), is: Self.ping)
-            fixture.peer.send(Self.pong)
-            expect(await fixture.words.next(), is: .probeSent(epoch: 1))
-            expect(await fixture.words.next(), is: .answered(epoch: 1, count: 1))
-        }
-        fixture.close()
-    }
-
     @Test func `one that nobody answered is sent again all the same`() async throws {
         let fixture = try await Fixture(wakes)
         fixture.keepaliveSender.keepAlive(fixture.flow, Self.brisk)
@@ -101,16 +89,6 @@ import Testing
         #expect(quiet.peer.everything() == "")
         #expect(quiet.unread == "INVITE")
         quiet.close()
-        witness.close()
-    }
-
-    @Test func `nothing is sent on a flow that is forgotten`() async throws {
-        let (forgotten, witness) = (try await Fixture(wakes), try await Fixture(wakes))
-        for fixture in [forgotten, witness] { fixture.keepaliveSender.keepAlive(fixture.flow, Self.brisk) }
-        forgotten.keepaliveSender.forget(1)
-        expect(await witness.heard.next(), is: Self.ping)
-        #expect(forgotten.peer.everything() == "")
-        forgotten.close()
         witness.close()
     }
 

@@ -80,21 +80,6 @@ import Testing
         while connection.unreadBytes != 2, !Task.isCancelled {}
     }
 
-    @Test func `a server that never answered one is not dead for that`() async throws {
-        let server = try LoopbackServer()
-        let heartbeat = Heartbeat(.crlf, interval: .milliseconds(200), answerDeadline: .milliseconds(100))
-        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", heartbeat: heartbeat)
-        let peer = try server.accept()
-        let heard = try peer.listen(toMessagesOf: 4)
-        _ = await surroundings.entered(.ready)
-        // The deadline of each but the last has passed when the next one comes.
-        for _ in 1...3 { expect(await heard.next(), is: Self.ping) }
-        #expect(connection.status.state == .ready)
-        #expect(connection.status.epoch == 1)
-        connection.close()
-        peer.close()
-    }
-
     @Test func `an answer is the proof that the status shows`() async throws {
         let server = try LoopbackServer()
         let connection = try surroundings.connection(

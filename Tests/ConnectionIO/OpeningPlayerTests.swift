@@ -36,32 +36,25 @@ import Testing
         return String(decoding: buffer.prefix(max(got, 0)), as: UTF8.self)
     }
 
-    @Test func `it logs in and leaves the rest to the client`() async throws {
+    @Test func `it logs in step by step and leaves the rest to the client`() async throws {
         let server = try LoopbackServer()
-        let connection = try connection(to: server)
+        let greeting = Opening.Step(answer: ExpectedAnswer(.delimiter([10])))
+        let last = Opening.Step(send: Array("HERE!".utf8), answer: nil)
+        let connection = try connection(to: server, Opening([greeting] + Self.login.steps + [last]))
         let peer = try server.accept()
         expect(await surroundings.entered(.ready)?.status.ownership?.session, is: .opening)
         #expect(throws: TakeFailure.self) { _ = try connection.take() }
         let heard = try peer.listen(toMessagesOf: 5)
+        peer.send("ready\n")
         expect(await heard.next(), is: "LOGIN")
         peer.send("20")
+        // The end of the answer and what comes unasked, in one segment.
         peer.send("0 OK\nHEL")
+        expect(await heard.next(), is: "HERE!")
         expect(await event(.sessionOpened)?.status.ownership, is: .parked)
         expect(await event(.arrived)) { $0 != nil }
         peer.send("LO")
         #expect(read(try connection.take(), 5) == "HELLO")
-        connection.close()
-    }
-
-    @Test func `what the server refused with is there for the client`() async throws {
-        let server = try LoopbackServer()
-        let connection = try connection(to: server)
-        let peer = try server.accept()
-        peer.send("500 NO\n")
-        let failed = await event(.openingFailed)
-        #expect(failed?.reason == .openingFailed(.init(step: 1, cause: .mismatch)))
-        #expect(failed?.status.ownership?.session == FlowOwnership.Session.none)
-        #expect(read(try connection.take(), 7) == "500 NO\n")
         connection.close()
     }
 
@@ -78,76 +71,6 @@ import Testing
         }
         #expect(told?.kind == .openingFailed)
         expect(await surroundings.entered(.failed)?.status.attempt, is: 2)
-        connection.close()
-    }
-
-    @Test func `a server that hangs up in the middle is dialled anew and nobody is called`() async throws {
-        let server = try LoopbackServer()
-        let connection = try connection(to: server)
-        try server.accept().close()
-        let told = await surroundings.events.next {
-            $0.kind == .openingFailed || $0.status.state == .backingOff
-        }
-        #expect(told?.status.state == .backingOff)
-        #expect(told?.kind == .stateChanged)
-        connection.close()
-    }
-
-    @Test func `one step follows the other`() async throws {
-        let line = ExpectedAnswer(.delimiter([10]))
-        let server = try LoopbackServer()
-        let connection = try connection(
-            to: server,
-            Opening([
-                .init(answer: line), .init(send: Array("USER!".utf8), answer: line),
-                .init(send: Array("PASS!".utf8), answer: line), .init(send: Array("HERE!".utf8), answer: nil),
-            ]))
-        let peer = try server.accept()
-        let heard = try peer.listen(toMessagesOf: 5)
-        peer.send("ready\n")
-        expect(await heard.next(), is: "USER!")
-        peer.send("password?\n")
-        expect(await heard.next(), is: "PASS!")
-        // The answer to the last question and what comes unasked, in one segment.
-        peer.send("welcome\nnews\n")
-        expect(await heard.next(), is: "HERE!")
-        _ = await event(.sessionOpened)
-        #expect(read(try connection.take(), 5) == "news\n")
-        connection.close()
-    }
-
-    @Test func `what a sleeping client did not read is kept after the flow's end`() async throws {
-        let server = try LoopbackServer()
-        let connection = try connection(to: server)
-        let peer = try server.accept()
-        peer.send("OK\nNEWS\n")
-        _ = await event(.sessionOpened)
-        _ = await event(.arrived)
-        peer.close()
-        _ = await surroundings.entered(.backingOff)
-        let flow = try connection.take()
-        let isOver = flow.isOver
-        #expect(isOver)
-        #expect(read(flow, 5) == "NEWS\n")
-        connection.close()
-    }
-
-    @Test func `what a client leaves is played on the next flow`() async throws {
-        let server = try LoopbackServer()
-        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
-        let first = try server.accept()
-        _ = await surroundings.entered(.ready)
-        _ = try connection.take()
-        try connection.park(1, leaving: Self.login)
-        // It dials again by itself, within its first wait: a dial that is asked for besides could come after that.
-        first.close()
-        _ = await surroundings.entered(.backingOff)
-        _ = await surroundings.entered(.ready)
-        let peer = try server.accept()
-        let heard = try peer.listen(toMessagesOf: 5)
-        expect(await heard.next(), is: "LOGIN")
-        peer.send("OK\n")
-        expect(await event(.sessionOpened)?.status.epoch, is: 2)
         connection.close()
     }
 
@@ -226,7 +149,7 @@ import Testing
         let connection = try connection(to: server)
         let peer = try server.accept()
         peer.send("500 NO\n")
-        _ = await event(.openingFailed)
+        expect(await event(.openingFailed)?.reason, is: .openingFailed(.init(step: 1, cause: .mismatch)))
         _ = try connection.take(by: KnownProcess(1))
         #expect(connection.flows[1]?.touch == .untouched)
         connection.process(.processEnded(KnownProcess(1), .unseen))

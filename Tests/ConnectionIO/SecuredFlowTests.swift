@@ -20,26 +20,6 @@ import Testing
             .to(server.endpoint), owner: listener, securing: Securing(request, of: "office", by: .test))
     }
 
-    private func connected(to server: SecureServer) async throws -> (Flow, Listener, TLSSummary?) {
-        let listener = Listener()
-        let flow = try flow(to: server, listener)
-        guard case .securing(let local) = await listener.next(),
-            case .connected(local, server.endpoint, let security) = await listener.next()
-        else { throw SystemError("connecting", code: 0) }
-        return (flow, listener, security)
-    }
-
-    @Test func `a flow is secured before it counts as connected`() async throws {
-        let server = try SecureServer(.init())
-        let (flow, _, security) = try await connected(to: server)
-        #expect(security?.version == .v13)
-        #expect(security?.assurance == .verified)
-        flow.close(aborting: false)
-        let ending = await server.endings.next()
-        #expect(ending?.sawClose == true)
-        #expect(ending?.error == nil)
-    }
-
     @Test func `a certificate that is not trusted fails the dial and the server hears why`() async throws {
         let server = try SecureServer(.init())
         let listener = Listener()
@@ -53,54 +33,6 @@ import Testing
         expect(await server.endings.next()?.error, is: "tlsv1 alert unknown ca")
     }
 
-    @Test func `what the server sends is counted and left`() async throws {
-        let server = try SecureServer(
-            .init(whenOpen: { session in
-                session.send(Array("INVITE".utf8))
-                session.send(Array("INVITE again".utf8))
-            }))
-        let (flow, listener, _) = try await connected(to: server)
-        while flow.unreadBytes < 18 { try await turn() }
-        #expect(flow.unreadBytes == 18)
-        flow.close(aborting: false)
-        _ = listener
-    }
-
-    @Test func `tickets and keys that change do not disturb it`() async throws {
-        let server = try SecureServer(
-            .init(whenOpen: { session in
-                for _ in 0..<5 {
-                    session.sendTicket()
-                    session.updateKeys(requesting: true)
-                }
-                session.send(Array("done".utf8))
-            }))
-        let (flow, _, _) = try await connected(to: server)
-        while flow.unreadBytes == 0 { try await turn() }
-        #expect(flow.unreadBytes == 4)
-        flow.close(aborting: false)
-        let ending = await server.endings.next()
-        #expect(ending?.error == nil)
-        #expect(ending?.sawClose == true)
-    }
-
-    @Test func `the server's end is told as its close`() async throws {
-        let server = try SecureServer(.init(whenOpen: { $0.close() }, hangsUp: true))
-        let (flow, listener, _) = try await connected(to: server)
-        expect(await listener.next(), is: .remoteClosed)
-        flow.close(aborting: false)
-    }
-
-    @Test func `an end behind bytes that nobody read is told and the bytes are left`() async throws {
-        let server = try SecureServer(.init(whenOpen: { $0.send(Array("BYE".utf8)) }, hangsUp: true))
-        let (flow, listener, _) = try await connected(to: server)
-        expect(await listener.next(), is: .failed(.tls(.truncated)))
-        // On a busy machine the socket may say nothing at first.
-        while flow.knownUnread == nil { try await turn() }
-        #expect(flow.knownUnread == 3)
-        flow.close(aborting: false)
-    }
-
     @Test func `a refusal that is followed by a reset is told as the refusal`() async throws {
         let server = try SecureServer(.init(resets: true, asksForCertificate: true))
         let listener = Listener()
@@ -112,18 +44,6 @@ import Testing
         let refusal = FlowFailure.tls(.clientCertificateRequired)
         #expect(outcome == .failed(refusal) || outcome == .connectFailed(refusal))
         flow.close(aborting: false)
-    }
-
-    @Test func `closing in the handshake is fine`() async throws {
-        let server = try SecureServer(.init(isSilent: true))
-        let listener = Listener()
-        let flow = try flow(to: server, listener)
-        guard case .securing = await listener.next() else {
-            Issue.record("not told of the handshake")
-            return
-        }
-        flow.close(aborting: false)
-        expect(await server.endings.next()?.sawClose, is: false)
     }
 
     // MARK: - Connections
@@ -147,9 +67,11 @@ import Testing
         _ = await surroundings.entered(.securing)
         let ready = await surroundings.entered(.ready)
         #expect(ready?.previousState == .securing)
+        #expect(ready?.status.security?.version == .v13)
         #expect(ready?.status.security?.assurance == .verified)
         #expect(connection.unreadBytes == 0)
         connection.close()
+        expect(await server.endings.next()?.sawClose, is: true)
     }
 
     /// The server's is valid for a day.
