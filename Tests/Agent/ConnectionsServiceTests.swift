@@ -150,16 +150,6 @@ struct ConnectionsServiceTests {
         #expect(alsoMissing.name == "nobody")
     }
 
-    @Test func `a connection of a file is not a client's to close`() async throws {
-        let fixture = ServiceFixture()
-        let policy = try RegistryFixture().policy()
-        _ = fixture.registry.reconcile(with: [.init(name: "office", policy: policy, owner: geteuid())])
-        let _: ServiceAPI.PermissionDenied = try await fixture.client().refusal(
-            of: ConnectionsAPI.Close.self, .init(name: "office"))
-        _ = try await fixture.client().ask(ConnectionsAPI.Redial.self, .init(name: "office"))
-        #expect(fixture.registry.count == 1)
-    }
-
     @Test func `a connection outlives its client`() async throws {
         let fixture = ServiceFixture()
         let client = try fixture.client()

@@ -33,16 +33,6 @@ struct FurtherWakeTests {
         return fixture
     }
 
-    @Test func `what comes after a wake was given up begins another`() async throws {
-        let fixture = try await givenUp()
-        let first = fixture.connection?.wake
-        fixture.server.send("again\n")
-        try await eventually("there is another one") {
-            fixture.story.filter { $0 == "began data" }.count == 2 && fixture.story.last == "failed data"
-        }
-        #expect(fixture.connection?.wake != first && fixture.connection?.unreadBytes == 12)
-    }
-
     @Test func `a file that is mended wakes for what waits`() async throws {
         let fixture = try await givenUp()
         let policy = try fixture.fixture.policy("tcp://127.0.0.1:\(fixture.server.port)")

@@ -154,22 +154,6 @@ struct HandoverServiceTests {
         _ = try await connection { $0.state == .ready && $0.epoch == 2 }
         #expect(try fixture.registry.take("loop", by: nil, for: 0).epoch == 2)
     }
-
-    @Test func `a client that takes and never parks keeps the flow, and the next one is there without it`()
-        async throws
-    {
-        let peer = try await ready()
-        let holder = try Sleeper()
-        defer { holder.end() }
-        let process = try ProcessHandle(holder.process)
-        _ = try fixture.registry.take("loop", by: process, for: 0)
-        #expect(peer.write("for the holder"))
-        peer.hangUp()
-        let next = try await connection { $0.state == .ready && $0.epoch == 2 }
-        #expect((next.holder, next.session) == (.daemon, .none))
-        #expect(throws: RegistryError.staleEpoch(current: 2)) { try fixture.registry.park("loop", 1, for: 0) }
-        expect(try await client.take().reply.epoch, is: 2, "whoever asks first")
-    }
 }
 
 /// The server's ends of the flows of a test, open until it is over.

@@ -69,28 +69,6 @@ struct MonitorTests {
         expectConsecutive([try await resumed.one()], after: sequence + 3)
     }
 
-    @Test func `one who missed nothing hears nothing until something happens`() async throws {
-        let fixture = ServiceFixture()
-        try await fixture.open("a")
-        let sequence = try await fixture.client().monitor().one().sequence
-        let resumed = try fixture.client().monitor(after: sequence)
-        try await fixture.open("b")
-        expectConsecutive([try await resumed.one()], after: sequence)
-    }
-
-    @Test(arguments: [0, 1, Int.max])
-    func `a number that this daemon never gave gets a gap with everything`(number: Int) async throws {
-        let fixture = ServiceFixture()
-        try await fixture.open("a")
-        let events = try fixture.client().monitor(after: number)
-        let gap = try await events.one()
-        #expect(gap.kind == .gap)
-        #expect(gap.connections.map(\.name) == ["a"])
-        #expect(gap.event == nil)
-        fixture.network.change()
-        expectConsecutive([try await events.one()], after: gap.sequence)
-    }
-
     @Test func `a negative number is no number of an event`() async throws {
         let fixture = ServiceFixture()
         let refused: ServiceAPI.InvalidParameter = try await fixture.client().monitor(after: -1).refusal()
@@ -112,63 +90,6 @@ struct MonitorTests {
         #expect(opened.sequence == snapshot.sequence + 2, "the number of what was not for it is left out")
     }
 
-    @Test func `no names at all is a monitor of nothing, and gaps are told to it as well`() async throws {
-        let fixture = ServiceFixture()
-        try await fixture.open("a")
-        expect(try await fixture.client().monitor(names: []).one().connections) { $0.isEmpty }
-        let gap = try await fixture.client().monitor(names: [], after: 0).one()
-        #expect(gap.kind == .gap && gap.connections.isEmpty)
-    }
-
-    @Test func `what happened before the journal's beginning is a gap for who resumes`() async throws {
-        let fixture = ServiceFixture()
-        try await fixture.open("a")
-        let sequence = try await fixture.client().monitor().one().sequence
-        for _ in 1...1025 { fixture.network.change() }
-        let gap = try await fixture.client().monitor(after: sequence).one()
-        #expect(gap.kind == .gap)
-        #expect(gap.sequence == sequence + 1025)
-        // One more is kept than was asked for.
-        let resumed = try fixture.client().monitor(after: sequence + 1)
-        expectConsecutive(try await resumed.many(1024), after: sequence + 1)
-    }
-
-    @Test func `the journal has room for a network that goes and returns under every connection`() async throws {
-        let fixture = ServiceFixture(connectionsPerUser: 1000)
-        for _ in 1...300 { try await fixture.open() }
-        let sequence = try await fixture.client().monitor().one().sequence
-        for _ in 1...8 { fixture.network.change() }
-        let resumed = try fixture.client().monitor(after: sequence)
-        expectConsecutive(try await resumed.many(8 * 300), after: sequence)
-    }
-
-    @Test func `who never reads costs a socket buffer, gets a gap at last, and holds up nobody`() async throws {
-        let fixture = ServiceFixture()
-        try await fixture.open("a")
-        let sleeper = try fixture.client().monitor()
-        let snapshot = try await sleeper.one()
-        let reader = try fixture.client().monitor()
-        _ = try await reader.one()
-        let count = 3000
-        for number in 1...count {
-            fixture.network.change()
-            expectConsecutive([try await reader.one()], after: snapshot.sequence + number - 1)
-        }
-
-        var seen: [ConnectionsAPI.Monitor.Reply] = []
-        repeat { seen.append(try await sleeper.one()) } while seen.last?.kind == .change && seen.count < count
-        let last = seen.popLast()
-        let gap = try #require(last)
-        expectConsecutive(seen, after: snapshot.sequence)
-        #expect(gap.kind == .gap)
-        #expect(gap.sequence == snapshot.sequence + count, "it shows the present, not a point in between")
-        #expect(gap.connections.map(\.name) == ["a"])
-        // What it did get lay in the sockets' buffers: each takes 64 KiB, and the kernel counts generously.
-        #expect(seen.count < 1000)
-        fixture.network.change()
-        expectConsecutive([try await sleeper.one()], after: gap.sequence)
-    }
-
     @Test func `whoever watches may be the client, once the one that is known has ended`() async throws {
         let fixture = ServiceFixture()
         try await fixture.open("a")
@@ -182,13 +103,15 @@ struct MonitorTests {
         #expect(fixture.connections.isWatched(connection, by: client))
     }
 
-    @Test func `a gap is for those alone who asked, with their connections`() async throws {
+    @Test(arguments: [[], ["b"]])
+    func `a gap is told of the names that are asked for, and to who asks for none`(names: [String]) async throws {
         let fixture = ServiceFixture()
         try await fixture.open("a")
         try await fixture.open("b")
-        let gap = try await fixture.client().monitor(names: ["b"], after: 0).one()
+        expect(try await fixture.client().monitor(names: names).one().connections.map(\.name), is: names)
+        let gap = try await fixture.client().monitor(names: names, after: 0).one()
         #expect(gap.kind == .gap)
-        #expect(gap.connections.map(\.name) == ["b"])
+        #expect(gap.connections.map(\.name) == names)
     }
 
     @Test func `without more there is no monitor`() async throws {

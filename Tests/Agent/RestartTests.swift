@@ -267,22 +267,6 @@ struct RestartTests {
         #expect(fixture.store.names.count == 2, "nothing is left of it in the store")
     }
 
-    @Test func `what an ended flow left is there again when the agent is killed before its taker has read it`()
-        async throws
-    {
-        let (fixture, server) = try await parked()
-        try await fixture.wait(for: "office", "unread") { $0.unreadBytes == 3 }
-        server.peer.hangUp()
-        try await fixture.wait(for: "office", "backing off") { $0.state == .backingOff }
-        let client = try Sleeper()
-        _ = try take(fixture, by: client.process)
-        client.end()
-        try fixture.kill()
-        let flow = try fixture.registry.take("office", by: nil, for: 1000)
-        #expect((flow.epoch, flow.isOver) == (1, true))
-        #expect(End(flow.release()).read(9) == "BYE")
-    }
-
     @Test func `numbers of flows are never given twice`() async throws {
         let (fixture, server) = try await ready()
         try fixture.registry.redial("office", for: 1000)
@@ -400,26 +384,6 @@ struct RestartTests {
         try fixture.kill()
         #expect(fixture.registry.visible(to: 0).map(\.owner) == [1000])
         #expect(fixture.connection("office")?.epoch == 1)
-    }
-
-    @Test func `a subscriber misses nothing for what another user does, over a restart too`() async throws {
-        let (fixture, _) = try await ready()
-        let sequence = fixture.registry.journal.latest
-        _ = try take(fixture)
-        let policy = ConnectionPolicy(remote: try Remote("tcp://192.0.2.7:5060"))
-        for _ in 1...600 {
-            _ = try fixture.registry.open("flood", policy, owner: 1001, origin: .client)
-            try fixture.registry.close("flood", for: 1001)
-        }
-        try fixture.registry.park("office", 1, for: 1000)
-        let told = try #require(fixture.told(after: sequence, for: 1000))
-        #expect(told.map { $0.split(separator: " ", maxSplits: 1)[1] } == ["office taken", "office parked"])
-        #expect(fixture.told(after: sequence, for: 1001) == nil)
-        for _ in 1...2 {
-            try fixture.kill()
-            #expect(fixture.told(after: sequence, for: 1000)?.starts(with: told) == true)
-            #expect(fixture.told(after: sequence, for: 1001) == nil, "what was lost is still known to be lost")
-        }
     }
 
     @Test func `a state that cannot be read begins a new life, and leaves nothing of the old one`() async throws {
