@@ -34,12 +34,7 @@ struct BadInputTests {
         }
     }
 
-    @Test(arguments: [
-        ("not JSON", "is not JSON"), ("", "is not JSON"), ("[]", "is not a JSON object"), ("{}", "is not a call"),
-        (#"{"method":7}"#, "is not a call"),
-        (#"{"method":"org.varlink.service.GetInfo","more":true,"oneway":true}"#, "exclude each other"),
-        (#"{"method":"org.varlink.service.GetInfo""#, "is not JSON"),
-    ])
+    @Test(arguments: [("not JSON", "is not JSON"), ("{}", "is not a call")])
     func `a message that is not Varlink ends its connection`(message: String, reason: String) async throws {
         let fixture = try await Fixture.start()
         let path = fixture.home.socket
@@ -51,35 +46,6 @@ struct BadInputTests {
         #expect(rest.isEmpty, "who spoke another language is not answered")
         let line = try await fixture.daemon.line(containing: "a client was turned away")
         #expect(line.text.contains(reason), "\(line.text)")
-        try await fixture.expectNobodyElseNoticed()
-    }
-
-    @Test func `a message that is not text ends its connection`() async throws {
-        let fixture = try await Fixture.start()
-        let path = fixture.home.socket
-        let rest = try await fixture.machine.run {
-            let client = try UnixClient.connected(to: path)
-            try client.send([0xFF, 0xFE, 0])
-            return try client.receiveAll()
-        }
-        #expect(rest.isEmpty)
-        _ = try await fixture.daemon.line(containing: "is not UTF-8")
-        try await fixture.expectNobodyElseNoticed()
-    }
-
-    @Test func `a message without end is cut off at the limit`() async throws {
-        let fixture = try await Fixture.start()
-        let path = fixture.home.socket
-        try await fixture.machine.run {
-            let client = try UnixClient.connected(to: path)
-            let piece = [UInt8](repeating: UInt8(ascii: " "), count: 4096)
-            // The daemon must hang up long before this has gone through.
-            #expect(throws: (any Error).self) {
-                for _ in 0..<10_000 { try client.send(piece) }
-            }
-        }
-        let line = try await fixture.daemon.line(containing: "a client was turned away")
-        #expect(line.text.contains("longer than 65536 bytes"), "\(line.text)")
         try await fixture.expectNobodyElseNoticed()
     }
 

@@ -160,23 +160,4 @@ struct HostileNeighbourStories {
         neighbour.closeInput()
         _ = try await neighbour.exit()
     }
-
-    @Test func `a name says nothing of what others call theirs`() async throws {
-        let fixture = try await Fixture.start()
-        let taken = try await fixture.home.client.open(.init(remote: "tcp://127.0.0.1:1", name: "bank"))
-        let words = try await fixture.machine.run { [socket = fixture.home.socket] in
-            try ["bank", "free"].map { name in
-                let client = try UnixClient.connected(to: socket, as: AnotherUser.number)
-                try client.send(
-                    #"{"method":"org.dialtone.Connections.Open","parameters":{"remote":"tcp://127.0.0.1:1","name":""#
-                        + name + "\"}}\0")
-                let opened = String(decoding: try client.receive(), as: UTF8.self)
-                try client.send(#"{"method":"org.dialtone.Connections.Close","parameters":{"name":""# + name + "\"}}\0")
-                let closed = String(decoding: try client.receive(), as: UTF8.self)
-                return (opened + closed).replacing(name, with: "NAME")
-            }
-        }
-        #expect(words[0] == words[1])
-        expect(try await fixture.home.client.connections().map(\.name), is: [taken])
-    }
 }

@@ -18,20 +18,26 @@ struct MemoryLimitStories {
     /// More connections than fit into the group: at three kilobytes each and more they take sixty megabytes.
     private static let most = 20_000
 
-    @Test(
-        .enabled(if: LabSandbox.isInside && LimitedGroup.isPossible, "no group with a limit on memory can be made here")
-    )
-    func `new connections are refused before the kernel kills the daemon, and opened again after some were closed`()
-        async throws
-    {
+    /// A daemon that listens, in a group with so much memory.
+    private static func begin(
+        mib: Int
+    ) async throws -> (machine: Namespace, home: DaemonHome, group: LimitedGroup, daemon: LabProcess) {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
-        let group = try LimitedGroup(bytes: Self.limit << 20)
-        let listener = try await machine.run { try TCPSocket.listening(on: 7000) }
+        let group = try LimitedGroup(bytes: mib << 20)
         // Not at the level of the other stories: each step of thousands of connections would be a line to be read.
         let daemon = try await home.launch(
             on: machine, by: group.launcher,
             arguments: ["--socket", home.socket, "--config", home.file, "--log-level", "info"])
         _ = try await daemon.line(containing: "listening")
+        return (machine, home, group, daemon)
+    }
+
+    @Test(.limitedMemory)
+    func `new connections are refused before the kernel kills the daemon, and opened again after some were closed`()
+        async throws
+    {
+        let (machine, home, group, daemon) = try await Self.begin(mib: Self.limit)
+        let listener = try await machine.run { try TCPSocket.listening(on: 7000) }
         let events = try await home.recorder()
         _ = try await home.client.open(.init(remote: "tcp://127.0.0.1:7000", name: "office"))
         _ = try await events.state(.ready, of: "office", after: 0)
@@ -65,18 +71,9 @@ struct MemoryLimitStories {
         withExtendedLifetime((listener, group)) {}
     }
 
-    @Test(
-        .enabled(
-            if: LabSandbox.isInside && LimitedGroup.isPossible, "no group with a limit on memory can be made here"),
-        .anotherUser
-    )
+    @Test(.limitedMemory, .anotherUser)
     func `answers that nobody reads do not have the kernel kill the daemon`() async throws {
-        let (machine, home) = (try await Namespace.island(), try DaemonHome())
-        let group = try LimitedGroup(bytes: 48 << 20)
-        let daemon = try await home.launch(
-            on: machine, by: group.launcher,
-            arguments: ["--socket", home.socket, "--config", home.file, "--log-level", "info"])
-        _ = try await daemon.line(containing: "listening")
+        let (machine, home, group, daemon) = try await Self.begin(mib: 48)
         let neighbour = try await machine.spawn([LabAgent.program("lab-neighbour"), home.socket, "unread", "1000"])
         let line = try await neighbour.line(containing: "asked=").text
         print("unread: \(line) in \(try group.use() >> 10) KiB")
@@ -89,20 +86,11 @@ struct MemoryLimitStories {
         withExtendedLifetime(group) {}
     }
 
-    @Test(
-        .enabled(
-            if: LabSandbox.isInside && LimitedGroup.isPossible, "no group with a limit on memory can be made here"),
-        .anotherUser
-    )
+    @Test(.limitedMemory, .anotherUser)
     func `connections with long addresses, their events and lists of them neither end the daemon nor lock root out`()
         async throws
     {
-        let (machine, home) = (try await Namespace.island(), try DaemonHome())
-        let group = try LimitedGroup(bytes: Self.limit << 20)
-        let daemon = try await home.launch(
-            on: machine, by: group.launcher,
-            arguments: ["--socket", home.socket, "--config", home.file, "--log-level", "info"])
-        _ = try await daemon.line(containing: "listening")
+        let (machine, home, group, daemon) = try await Self.begin(mib: Self.limit)
         let socket = home.socket
         let opened = try await machine.run { try Self.fillWithLongAddresses(socket) }
         print("long addresses: \(opened) opened, \(try group.use() >> 10) KiB")
@@ -174,5 +162,11 @@ struct MemoryLimitStories {
             }
         }
         return (Self.most, "nothing was refused", "")
+    }
+}
+
+extension Trait where Self == ConditionTrait {
+    fileprivate static var limitedMemory: Self {
+        .enabled(if: LabSandbox.isInside && LimitedGroup.isPossible, "no group with a limit on memory can be made here")
     }
 }

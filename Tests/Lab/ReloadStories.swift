@@ -28,16 +28,6 @@ struct ReloadStories {
         #expect(checked.text(of: .output) == "")
     }
 
-    @Test func `a remote that cannot be dialled is told at its place`() async throws {
-        let machine = try await Namespace.island()
-        let home = try DaemonHome("[[connection]]\nname = 'a'\nremote = 'tcp://127.0.0.1:65536'\n")
-        let daemon = try await home.launch(on: machine, arguments: ["--check-config", "--config", home.file])
-        expect(try await daemon.exit(), is: .status(EX_CONFIG))
-        let error = daemon.text(of: .error)
-        #expect(error.hasPrefix("\(home.file):3:10: connection.remote: "), "\(error)")
-        #expect(error.contains("invalid port \"65536\""), "\(error)")
-    }
-
     @Test func `a good configuration is said to be good`() async throws {
         let machine = try await Namespace.island()
         let home = try DaemonHome(connection("office", port: 5060, "wake = { unit = 'a.service' }"))
@@ -116,16 +106,6 @@ struct ReloadStories {
         (String(repeating: "[", count: 20_000), "1:3: "), ("\0\0\0", "1:1: "),
         (String(repeating: "#", count: 1 << 21), " larger than "),
     ]
-
-    @Test(arguments: hostileTexts.indices)
-    func `no text ends the one who checks it`(index: Int) async throws {
-        let (machine, home) = (try await Namespace.island(), try DaemonHome(Self.hostileTexts[index].0))
-        let checked = try await home.launch(on: machine, arguments: ["--check-config", "--config", home.file])
-        expect(try await checked.exit(), is: .status(EX_CONFIG))
-        let error = checked.text(of: .error)
-        #expect(error.hasPrefix("\(home.file):\(Self.hostileTexts[index].1)"), "\(error.prefix(500))")
-        #expect(error.utf8.count < 30_000, "what is wrong is told at a length that somebody reads")
-    }
 
     @Test func `no text ends a daemon that is told to read it again`() async throws {
         let machine = try await Namespace.island()

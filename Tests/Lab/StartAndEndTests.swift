@@ -58,21 +58,18 @@ struct StartAndEndTests {
         #expect(resumed.sequence > sequence)
     }
 
-    @Test func `a file that is no socket is left alone`() async throws {
+    @Test(arguments: [
+        ("dialtone.sock", "exists and is not a socket"), ("missing/dialtone.sock", "/missing/dialtone.sock"),
+    ])
+    func `where no socket can be made it says so, and leaves what is there`(path: String, words: String) async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
-        try Data("precious".utf8).write(to: URL(filePath: home.socket))
-        let daemon = try await home.launch(on: machine)
+        let file = "\(home.directory)/dialtone.sock"
+        try Data("precious".utf8).write(to: URL(filePath: file))
+        let daemon = try await home.launch(
+            on: machine, arguments: ["--socket", "\(home.directory)/\(path)", "--config", home.file])
         expect(try await daemon.exit(), is: .status(EX_CANTCREAT))
-        #expect(daemon.text(of: .error).contains("exists and is not a socket"))
-        #expect(try String(contentsOfFile: home.socket, encoding: .utf8) == "precious")
-    }
-
-    @Test func `a socket in a directory that is not there says so`() async throws {
-        let (machine, home) = (try await Namespace.island(), try DaemonHome())
-        let path = "\(home.directory)/missing/dialtone.sock"
-        let daemon = try await home.launch(on: machine, arguments: ["--socket", path, "--config", home.file])
-        expect(try await daemon.exit(), is: .status(EX_CANTCREAT))
-        #expect(daemon.text(of: .error).contains(path), "\(daemon.text(of: .error))")
+        #expect(daemon.text(of: .error).contains(words), "\(daemon.text(of: .error))")
+        #expect(try String(contentsOfFile: file, encoding: .utf8) == "precious")
     }
 
     @Test func `the machine's daemon makes its place, for its group or all, whatever the umask`() async throws {
@@ -96,7 +93,9 @@ struct StartAndEndTests {
         #expect(daemon.text(of: .error).contains("XDG_RUNTIME_DIR is not set"), "\(daemon.text(of: .error))")
     }
 
-    @Test(.anotherUser) func `a user's daemon shows its memory to no other process of that user`() async throws {
+    @Test(.anotherUser) func `a user's daemon is in a place for that user alone, and no other process sees its memory`()
+        async throws
+    {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         try await machine.command(["install", "-d", "-o", "65534", "-m", "700", "\(home.directory)/run"])
         let daemon = try await home.launch(
@@ -108,18 +107,9 @@ struct StartAndEndTests {
         let look = try await machine.outcome(AnotherUser.command + ["cat", environment])
         #expect(look.error.contains("Permission denied"), "\(look)")
         // What it needs of /proc for itself, it has: the process of a client, by its descriptor.
-        let client = DialtoneClient(path: "\(home.directory)/run/dialtone/dialtone.sock")
-        expect(try await client.connections()) { $0.isEmpty }
-    }
-
-    @Test(.anotherUser) func `a user's daemon has a place that is the user's alone`() async throws {
-        let (machine, home) = (try await Namespace.island(), try DaemonHome())
-        try await machine.command(["install", "-d", "-o", "65534", "-m", "700", "\(home.directory)/run"])
-        let daemon = try await home.launch(
-            on: machine, by: AnotherUser.command, arguments: [],
-            environment: ["HOME": home.directory, "XDG_RUNTIME_DIR": "\(home.directory)/run"])
-        _ = try await daemon.line(containing: "listening")
         let place = "\(home.directory)/run/dialtone"
+        let client = DialtoneClient(path: "\(place)/dialtone.sock")
+        expect(try await client.connections()) { $0.isEmpty }
         expect(try await machine.command(["stat", "-c", "%a", place, "\(place)/dialtone.sock"]), is: "700\n600")
     }
 }
