@@ -3,6 +3,7 @@
 import DialtoneAPI
 import DialtoneExpectations
 import DialtonePlatform
+import DialtoneTestSupport
 import DialtoneVarlink
 import Glibc
 import Testing

@@ -8,6 +8,7 @@ import DialtoneNetworkPath
 import DialtonePersistence
 import DialtonePlatform
 import DialtoneProcesses
+import DialtoneTestSupport
 import DialtoneVarlink
 import Glibc
 import Testing

@@ -4,6 +4,7 @@ import DialtoneAPI
 import DialtoneConnection
 import DialtoneExpectations
 import DialtonePlatform
+import DialtoneTestSupport
 import DialtoneVarlink
 import Glibc
 import Testing

@@ -77,12 +77,9 @@ struct RegistryTests {
         let (fixture, listener, client) = (RegistryFixture(), try LoopbackListener(), try Sleeper())
         defer { client.end() }
         fixture.network.becomeReachable()
-        let brought = OwnedDescriptor(Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
-        let number = brought.number
-        let address = SocketAddress(IPAddress(v4: 0x7F00_0001), port: listener.port)
-        #expect(address.withPointer { connect(number, $0, $1) } == 0)
+        let brought = try listener.connect()
         let peer = try listener.accept()
-        let ends = try AdoptedSocket(number)
+        let ends = try AdoptedSocket(brought.number)
         let policy = try fixture.policy("tcp://127.0.0.1:\(listener.port)") { $0.redials = false }
         _ = try fixture.registry.adopt(
             "once", brought, Adoption(local: ends.local, remote: ends.remote), policy, owner: 1000)

@@ -3,6 +3,7 @@
 import DialtoneAPI
 import DialtonePersistence
 import DialtonePlatform
+import DialtoneTestSupport
 import Testing
 
 @testable import DialtoneAgent

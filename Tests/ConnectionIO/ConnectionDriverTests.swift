@@ -3,6 +3,7 @@
 import DialtoneExpectations
 import DialtoneNetworkPath
 import DialtonePlatform
+import DialtoneTestSupport
 import Glibc
 import Testing
 

@@ -25,7 +25,7 @@ import Testing
 
     /// A connection with a parked flow on which `BYE` waits, and the server's end of that.
     private func parked(
-        on server: borrowing LoopbackServer, account: Account = .administrator,
+        on server: LoopbackServer, account: Account = .administrator,
         _ adjust: (inout ConnectionPolicy) -> Void = { _ in }
     ) async throws -> (ConnectionDriver, Peer) {
         let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", account: account, adjust)

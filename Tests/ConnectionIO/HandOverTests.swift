@@ -4,6 +4,7 @@ import DialtoneExpectations
 import DialtoneNetworkPath
 import DialtonePlatform
 import DialtoneTLSTestSupport
+import DialtoneTestSupport
 import Glibc
 import Testing
 
@@ -21,7 +22,7 @@ import Testing
 
     /// A connection that is ready, and the server's end.
     private func ready(
-        to server: borrowing LoopbackServer, heartbeat: Heartbeat? = nil,
+        to server: LoopbackServer, heartbeat: Heartbeat? = nil,
         _ adjust: (inout ConnectionPolicy) -> Void = { _ in }
     ) async throws -> (ConnectionDriver, Peer) {
         let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", heartbeat: heartbeat, adjust)
@@ -56,8 +57,7 @@ import Testing
 
     @Test func `of a flow that an earlier process gave away nothing is known`() async throws {
         let server = try LoopbackServer()
-        let socket = OwnedDescriptor(Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
-        _ = SocketAddress(.loopback, port: server.endpoint.port).withPointer { connect(socket.number, $0, $1) }
+        let socket = try server.listener.connect()
         let peer = try server.accept()
         peer.send("BYE")
         var byte: UInt8 = 0
@@ -232,11 +232,8 @@ import Testing
     }
 
     /// A connection that begins with a flow which a client made, and the server's end.
-    private func adopted(_ scheme: String, by server: borrowing LoopbackServer) throws -> (ConnectionDriver, Peer) {
-        let socket = OwnedDescriptor(Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
-        let address = SocketAddress(server.endpoint.address, port: server.endpoint.port)
-        let number = socket.number
-        #expect(address.withPointer { Glibc.connect(number, $0, $1) } == 0)
+    private func adopted(_ scheme: String, by server: LoopbackServer) throws -> (ConnectionDriver, Peer) {
+        let socket = try server.listener.connect()
         let peer = try server.accept()
         let adoption = Adoption(local: try Endpoint.local(of: socket), remote: server.endpoint)
         return (try surroundings.connection(to: "\(scheme)://\(server.endpoint)", adopting: socket, adoption), peer)
@@ -262,7 +259,7 @@ import Testing
     private static let heartbeat = Heartbeat(.crlf, interval: .milliseconds(100), answerDeadline: .seconds(600))
 
     /// A parked connection, its server's end, and a keepalive on its way whose answer has not come.
-    private func pinging(_ server: borrowing LoopbackServer) async throws -> (ConnectionDriver, Peer) {
+    private func pinging(_ server: LoopbackServer) async throws -> (ConnectionDriver, Peer) {
         let (connection, peer) = try await ready(to: server, heartbeat: Self.heartbeat)
         _ = try take(connection)
         try connection.park(1)
@@ -330,21 +327,17 @@ import Testing
 final class Client {
     let epoch: UInt64
     let isOver: Bool
-    let socket: OwnedDescriptor
+    let socket: End
 
     init(_ flow: consuming HandedFlow) {
         (epoch, isOver) = (flow.epoch, flow.isOver)
-        socket = flow.release()
+        socket = End(flow.release())
     }
 
     var isBlocking: Bool { fcntl(socket.number, F_GETFL) & O_NONBLOCK == 0 }
 
     /// The next bytes, up to so many; waits for the first.
-    func read(_ count: Int) -> String {
-        var buffer = [UInt8](repeating: 0, count: count)
-        let got = recv(socket.number, &buffer, count, 0)
-        return got < 0 ? "error \(errno)" : String(decoding: buffer.prefix(got), as: UTF8.self)
-    }
+    func read(_ count: Int) -> String { socket.read(count) }
 
     /// The same, while the agent's queue goes on.
     func readWhenItComes(_ count: Int) async throws -> String {
@@ -355,7 +348,5 @@ final class Client {
         return read(count)
     }
 
-    func write(_ text: String) -> Bool {
-        send(socket.number, text, text.utf8.count, CInt(MSG_NOSIGNAL)) == text.utf8.count
-    }
+    func write(_ text: String) -> Bool { socket.write(text) }
 }

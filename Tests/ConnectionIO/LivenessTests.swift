@@ -65,7 +65,7 @@ import Testing
     }
 
     /// A connection whose keepalive has come to the server, which has not answered it.
-    private func pinged(_ server: borrowing LoopbackServer) async throws -> (ConnectionDriver, Peer) {
+    private func pinged(_ server: LoopbackServer) async throws -> (ConnectionDriver, Peer) {
         let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", heartbeat: Heartbeat(.crlf))
         let peer = try server.accept()
         _ = await surroundings.entered(.ready)

@@ -3,45 +3,23 @@
 import DialtoneConnection
 import DialtoneNetworkPath
 import DialtonePlatform
+import DialtoneTestSupport
 import Dispatch
 import Glibc
 
 @testable import DialtoneConnectionIO
 
-/// A listening socket on the loopback interface, of either family, worked by the test step by step.
-struct LoopbackServer: ~Copyable {
-    private let listener: OwnedDescriptor
-    let endpoint: Endpoint
+/// A listening socket on the loopback interface, and the server's ends of its connections.
+struct LoopbackServer {
+    let listener: LoopbackListener
+    var endpoint: Endpoint { Endpoint(address: listener.address, port: listener.port) }
 
-    /// Listens on a port of the kernel's choice; with no backlog it only holds the port, and connecting is refused.
-    ///
-    /// - Parameter savesSYN: whether the first packet of each connection is kept, for ``Peer/savedSYN()``.
-    init(
-        _ address: IPAddress = .loopback, port: UInt16 = 0, backlog: CInt? = 128, savesSYN: Bool = false
-    ) throws {
-        let family = address.family == .v4 ? AF_INET : AF_INET6
-        let socket = OwnedDescriptor(Glibc.socket(family, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
-        let number = socket.number
-        var on: CInt = 1
-        setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<CInt>.size))
-        if savesSYN { setsockopt(number, CInt(IPPROTO_TCP), TCP_SAVE_SYN, &on, socklen_t(MemoryLayout<CInt>.size)) }
-        let bound = SocketAddress(address, port: port).withPointer { bind(number, $0, $1) }
-        if bound != 0 { throw SystemError.last("binding the server") }
-        if let backlog, listen(number, backlog) != 0 { throw SystemError.last("listening") }
-        endpoint = try Endpoint.local(of: socket)
-        listener = socket
+    init(_ address: IPAddress = .loopback, backlog: CInt? = 128, savesSYN: Bool = false) throws {
+        listener = try LoopbackListener(address, backlog: backlog, savesSYN: savesSYN)
     }
-
-    /// Gives the listening socket up to the caller.
-    consuming func release() -> CInt { listener.release() }
 
     /// The next connection; waits for it where it is not there yet.
-    func accept() throws -> Peer {
-        try wait(for: listener.number, POLLIN)
-        let number = Glibc.accept(listener.number, nil, nil)
-        if number < 0 { throw SystemError.last("accepting") }
-        return Peer(descriptor: OwnedDescriptor(number))
-    }
+    func accept() throws -> Peer { Peer(descriptor: try listener.accept()) }
 }
 
 /// The server's end of a connection.
@@ -207,8 +185,6 @@ private func wait(for descriptor: CInt, _ events: CInt) throws {
 }
 
 extension IPAddress {
-    static let loopback = IPAddress(v4: 0x7F00_0001)
-    static let loopbackV6 = IPAddress(v6: 1)
     /// From TEST-NET-1 (RFC 5737), which no machine has.
     static let nobodys = IPAddress(v4: 0xC000_0201)
 }

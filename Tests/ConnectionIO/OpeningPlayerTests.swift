@@ -24,7 +24,7 @@ import Testing
     }
 
     private func connection(
-        to server: borrowing LoopbackServer, _ opening: Opening = login
+        to server: LoopbackServer, _ opening: Opening = login
     ) throws -> ConnectionDriver {
         try surroundings.connection(to: "tcp://\(server.endpoint)") { $0.opening = opening }
     }

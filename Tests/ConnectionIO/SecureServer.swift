@@ -55,7 +55,7 @@ final class SecureServer {
         if manners.contains(where: \.asksForCertificate) { settings.clientAuthority = authority }
         // Made here and used there alone.
         nonisolated(unsafe) let server = TestServer(certificate, settings)
-        let descriptor = listener.release()
+        let descriptor = try listener.listener.duplicate().release()
         let endings = endings
         DispatchQueue(label: "server").async {
             serve(descriptor, server, manners) { ending in AgentQueue.async { endings.put(ending) } }

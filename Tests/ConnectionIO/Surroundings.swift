@@ -3,6 +3,7 @@
 import DialtoneNetworkPath
 import DialtonePlatform
 import DialtoneTLSTestSupport
+import DialtoneTestSupport
 
 @testable import DialtoneConnection
 @testable import DialtoneConnectionIO

@@ -3,6 +3,7 @@
 import CDialtoneNetlink
 import DialtoneNetworkPath
 import DialtonePlatform
+import DialtoneTestSupport
 import Glibc
 import Testing
 
@@ -11,18 +12,17 @@ import Testing
 /// What every machine's own kernel answers about its loopback, asked with no privilege. Nothing is changed or sent.
 @Suite(.enabled(if: hasLoopback, "this sandbox gives no netlink, or has its loopback down"))
 struct LoopbackTests {
-    private static let loopback = IPAddress(v4: 0x7F00_0001)
 
     @Test func `a lookup finds its source`() throws {
-        let route = try #require(try self.route(RouteQuery(Self.loopback)))
-        #expect(route.source == Self.loopback)
+        let route = try #require(try self.route(RouteQuery(.loopback)))
+        #expect(route.source == .loopback)
         #expect(route.gateway == nil)
     }
 
     /// IPv4 answers such a question with `RTA_SRC` and no `RTA_PREFSRC`.
     @Test func `a lookup with a source keeps it`() throws {
-        for source in [Self.loopback, IPAddress(v4: 0x7F00_0002)] {
-            var query = RouteQuery(Self.loopback)
+        for source in [.loopback, IPAddress(v4: 0x7F00_0002)] {
+            var query = RouteQuery(.loopback)
             query.source = source
             #expect(try route(query)?.source == source)
         }
@@ -50,7 +50,7 @@ struct LoopbackTests {
         let snapshot = try KernelDump(on: NetlinkSocket()).read(kinds: &kinds)
         let loopback = try #require(snapshot.interfaces.values.first { $0.kind == .loopback })
         #expect(loopback.isOperational)
-        #expect(loopback.addresses.contains { $0.address == Self.loopback && $0.prefixLength == 8 })
+        #expect(loopback.addresses.contains { $0.address == .loopback && $0.prefixLength == 8 })
     }
 
     /// As after one that broke off for want of memory: the kernel takes no other on the socket while it is not read.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneNetworkPath
+import DialtoneTestSupport
 import Testing
 
 /// The words of each step. How they read together is told by the stories in `Tests/Lab`.
@@ -188,7 +189,7 @@ struct ExplanationTests {
             "sip.example.com is 198.51.100.7, by the hosts file"
         ),
         (
-            .addresses([Sample.remote4, Sample.own4, Sample.loopback6], .server(timeLeft: .milliseconds(280_900))),
+            .addresses([Sample.remote4, Sample.own4, IPAddress.loopbackV6], .server(timeLeft: .milliseconds(280_900))),
             "sip.example.com is 198.51.100.7, 192.0.2.10 and ::1, by DNS (280 s left)"
         ),
         (

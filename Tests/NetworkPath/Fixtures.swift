@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneNetworkPath
+import DialtoneTestSupport
 
 /// Addresses of the documentation ranges (RFC 5737, RFC 3849), by role.
 enum Sample {
@@ -11,15 +12,16 @@ enum Sample {
     static let linkLocal6 = IPAddress(v6: 0xFE80_0000_0000_0000_0000_0000_0000_000A)
     static let gateway4 = IPAddress(v4: 0xC000_0201)  // 192.0.2.1
     static let gateway6 = IPAddress(v6: 0xFE80_0000_0000_0000_0000_0000_0000_0001)
-    static let loopback4 = IPAddress(v4: 0x7F00_0001)
-    static let loopback6 = IPAddress(v6: 1)
 
     static let wiredIndex = 2
     static let wifiIndex = 3
 
     static let lo = Interface(
         index: 1, name: "lo", kind: .loopback,
-        addresses: [InterfaceAddress(loopback4, prefixLength: 8), InterfaceAddress(loopback6, prefixLength: 128)])
+        addresses: [
+            InterfaceAddress(IPAddress.loopback, prefixLength: 8),
+            InterfaceAddress(IPAddress.loopbackV6, prefixLength: 128),
+        ])
     static let wired = Interface(
         index: wiredIndex, name: "eth0", kind: .wired,
         addresses: [

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneNetworkPath
+import DialtoneTestSupport
 import Testing
 
 struct NetworkSnapshotTests {
@@ -364,7 +365,7 @@ struct NetworkSnapshotTests {
         let change = snapshot.replace(with: reread)
         #expect(change.subjects == .all)
         #expect(
-            change.lostAddresses == [Sample.own6, Sample.linkLocal6, Sample.loopback4, Sample.loopback6],
+            change.lostAddresses == [Sample.own6, Sample.linkLocal6, IPAddress.loopback, IPAddress.loopbackV6],
             "moved to another interface is not lost; a duplicate is")
         #expect(snapshot.interfaces.keys.sorted() == [3])
         #expect(snapshot.interfaces[3]?.isExpensive == true)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneNetworkPath
+import DialtoneTestSupport
 import Testing
 
 @Suite("Policy rules")
@@ -75,7 +76,7 @@ struct PolicyRuleTests {
         #expect(Self.rule { $0.source = IPPrefix(IPAddress(v4: 0), length: 8) }.selects(Self.packet()))
         let v6 = Self.rule(.v6) { $0.source = IPPrefix(IPAddress(v6: 0), length: 8) }
         #expect(!v6.selects(Self.packet(Sample.remote6)))
-        #expect(v6.selects(Self.packet(Sample.remote6) { $0.source = Sample.loopback6 }))
+        #expect(v6.selects(Self.packet(Sample.remote6) { $0.source = IPAddress.loopbackV6 }))
     }
 
     @Test func `a lookup without a protocol is for UDP in IPv4, and for none in IPv6`() {

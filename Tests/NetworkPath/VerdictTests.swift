@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneNetworkPath
+import DialtoneTestSupport
 import Testing
 
 /// One answer of the kernel in one state of the network, and what is to be concluded.
@@ -111,7 +112,7 @@ struct VerdictTests {
             answer: .route(Route(interfaceIndex: 2, source: IPAddress(v6: 0))), reason: .noAddress),
         VerdictCase(
             testDescription: "source ::1, as during duplicate address detection", destination: Sample.remote6,
-            answer: .route(Route(interfaceIndex: 2, gateway: Sample.gateway6, source: Sample.loopback6)),
+            answer: .route(Route(interfaceIndex: 2, gateway: Sample.gateway6, source: IPAddress.loopbackV6)),
             reason: .noAddress),
         VerdictCase(
             testDescription: "a link-local source beyond the link", destination: Sample.remote6,

@@ -2,22 +2,21 @@
 
 import DialtoneNetworkPath
 import DialtonePlatform
+import DialtoneTestSupport
 import Glibc
 import Testing
 
 struct SocketAddressTests {
-    private static let loopback4 = IPAddress(v4: 0x7F00_0001)
-    private static let loopback6 = IPAddress(v6: 1)
     private static let linkLocal = IPAddress(v6: 0xFE80 << 112 | 7)
 
-    @Test(.enabled(if: hasLoopback(loopback4), "the loopback is down here"))
+    @Test(.enabled(if: hasLoopback(IPAddress.loopback), "the loopback is down here"))
     func `an IPv4 address comes back from the kernel`() throws {
-        try expectRoundTrip(of: Self.loopback4)
+        try expectRoundTrip(of: IPAddress.loopback)
     }
 
-    @Test(.enabled(if: hasLoopback(loopback6), "no IPv6 in this kernel, or the loopback is down here"))
+    @Test(.enabled(if: hasLoopback(IPAddress.loopbackV6), "no IPv6 in this kernel, or the loopback is down here"))
     func `an IPv6 address comes back from the kernel`() throws {
-        try expectRoundTrip(of: Self.loopback6)
+        try expectRoundTrip(of: IPAddress.loopbackV6)
     }
 
     @Test(arguments: [Int.min, -1, Int(UInt32.max) + 1, Int.max])
@@ -26,8 +25,8 @@ struct SocketAddressTests {
     }
 
     @Test(arguments: [
-        (loopback4, MemoryLayout<sockaddr_in>.size, AF_INET),
-        (loopback6, MemoryLayout<sockaddr_in6>.size, AF_INET6),
+        (IPAddress.loopback, MemoryLayout<sockaddr_in>.size, AF_INET),
+        (IPAddress.loopbackV6, MemoryLayout<sockaddr_in6>.size, AF_INET6),
     ])
     func `the kernel's form is that of its family`(address: IPAddress, size: Int, family: CInt) {
         let socketAddress = SocketAddress(address, port: 0x1234)
@@ -41,7 +40,7 @@ struct SocketAddressTests {
         }
     }
 
-    @Test(arguments: [(linkLocal, UInt32(9)), (loopback6, UInt32(0))])
+    @Test(arguments: [(linkLocal, UInt32(9)), (IPAddress.loopbackV6, UInt32(0))])
     func `only a link local address names its link`(address: IPAddress, scope: UInt32) {
         SocketAddress(address, port: 1, interfaceIndex: 9).withPointer { pointer, length in
             let bytes = UnsafeRawBufferPointer(start: pointer, count: Int(length))

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtonePlatform
+import DialtoneTestSupport
 import Glibc
 import Testing
 
@@ -12,23 +14,11 @@ final class LoopbackSocket {
         // What does not come in this time does not come, and the test has failed.
         var patience = timeval(tv_sec: 60, tv_usec: 0)
         setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
-        var address = Self.address(port)
-        try withUnsafePointer(to: &address) { address in
-            try address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                try #require(connect(number, address, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0)
-            }
-        }
+        let number = number
+        try #require(SocketAddress(.loopback, port: port).withPointer { connect(number, $0, $1) } == 0)
     }
 
     deinit { close(number) }
-
-    static func address(_ port: UInt16) -> sockaddr_in {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        address.sin_port = port.bigEndian
-        return address
-    }
 
     func send(_ bytes: [UInt8]) {
         var rest = bytes[...]

@@ -26,7 +26,7 @@ final class Prosody {
     init() throws {
         var name = Array("/tmp/dialtone-prosody-XXXXXX".utf8CString)
         directory = try #require(mkdtemp(&name).map { String(cString: $0) })
-        (port, webPort) = (try Self.freePort(), try Self.freePort())
+        (port, webPort) = (try LoopbackListener(backlog: nil).port, try LoopbackListener(backlog: nil).port)
         let accounts = "\(directory)/lab%2eexample/accounts"
         for part in ["lab%2eexample", "lab%2eexample/accounts"] { mkdir("\(directory)/\(part)", 0o700) }
         try Self.write("return { [\"password\"] = \"secret\" };", to: "\(accounts)/juliet.dat")
@@ -67,20 +67,6 @@ final class Prosody {
         let file = try #require(fopen(path, "w"), "\(path)")
         fputs(text, file)
         fclose(file)
-    }
-
-    private static func freePort() throws -> UInt16 {
-        let socket = Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
-        defer { close(socket) }
-        var address = LoopbackSocket.address(0)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        try withUnsafeMutablePointer(to: &address) { address in
-            try address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                try #require(bind(socket, address, length) == 0)
-                try #require(getsockname(socket, address, &length) == 0)
-            }
-        }
-        return UInt16(bigEndian: address.sin_port)
     }
 
     private static func configuration(_ directory: String, _ port: UInt16, _ webPort: UInt16) -> String {

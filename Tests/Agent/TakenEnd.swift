@@ -4,34 +4,6 @@ import DialtoneAPI
 import DialtonePlatform
 import DialtoneTestSupport
 import DialtoneVarlink
-import Glibc
-
-/// One end of a flow.
-final class End: Sendable {
-    private let socket: OwnedDescriptor
-
-    init(_ socket: consuming OwnedDescriptor) { self.socket = socket }
-
-    /// The next bytes, up to so many; waits for the first.
-    func read(_ count: Int) -> String {
-        var buffer = [UInt8](repeating: 0, count: count)
-        let got = recv(socket.number, &buffer, count, 0)
-        return got < 0 ? "error \(errno)" : String(decoding: buffer.prefix(got), as: UTF8.self)
-    }
-
-    func hangUp() { shutdown(socket.number, CInt(SHUT_RDWR)) }
-
-    @discardableResult
-    func write(_ text: String) -> Bool {
-        send(socket.number, text, text.utf8.count, CInt(MSG_NOSIGNAL)) == text.utf8.count
-    }
-
-    /// Whether nobody has ended the stream.
-    var isConnected: Bool {
-        var byte: UInt8 = 0
-        return recv(socket.number, &byte, 1, CInt(MSG_PEEK | MSG_DONTWAIT)) < 0 && errno == EAGAIN
-    }
-}
 
 /// A flow that was taken.
 struct TakenEnd {
