@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneProcesses
+import DialtoneTestSupport
 import Foundation
 
 @testable import DialtoneAgent
@@ -8,21 +9,17 @@ import Foundation
 
 /// A configuration directory of a test's own.
 final class ConfigurationFixture {
-    let directory = NSTemporaryDirectory() + "configuration.\(UUID().uuidString)"
+    private let place = TemporaryDirectory()
+    var directory: String { place.path }
 
     init(_ files: [String: String] = [:]) throws {
-        try FileManager.default.createDirectory(
-            atPath: "\(directory)/connections.d", withIntermediateDirectories: true,
-            attributes: [.posixPermissions: 0o755])
+        mkdir("\(directory)/connections.d", 0o755)
         for (name, text) in files { try write(text, to: name) }
     }
 
-    deinit { try? FileManager.default.removeItem(atPath: directory) }
-
-    func write(_ text: String, to name: String = "dialtone.toml", mode: Int = 0o644) throws {
-        let path = "\(directory)/\(name)"
-        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
-        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+    func write(_ text: String, to name: String = "dialtone.toml", mode: mode_t = 0o644) throws {
+        try place.write(text, to: name)
+        chmod("\(directory)/\(name)", mode)
     }
 
     /// Loads the files as the daemon does when its unit names the directory. The one user there is

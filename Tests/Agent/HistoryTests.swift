@@ -15,10 +15,8 @@ import Testing
 
 @Suite("The history", .timeLimit(.minutes(5))) @AgentQueue
 struct HistoryTests {
-    private let scratch: Scratch
+    private let scratch = TemporaryDirectory()
     private let logger = Logger(label: "test")
-
-    init() throws { scratch = try Scratch() }
 
     private func fixture() -> ServiceFixture { ServiceFixture(state: SavedState(logger, in: scratch.path)) }
 
@@ -133,10 +131,10 @@ struct HistoryTests {
     }
 
     @Test func `lines that are none are passed over`() async throws {
-        try scratch.put(
-            "{\"entry\":{}}\nnonsense\n{\"owner\":0}\n\n{\"entry\":{\"agent\":{}}}\n{\"cut", "history-network.log")
-        try scratch.put("0123", "history-1.log")
-        try scratch.put("", "history-abc.log")
+        try scratch.write(
+            "{\"entry\":{}}\nnonsense\n{\"owner\":0}\n\n{\"entry\":{\"agent\":{}}}\n{\"cut", to: "history-network.log")
+        try scratch.write("0123", to: "history-1.log")
+        try scratch.write("", to: "history-abc.log")
         let notes = Notes()
         let fixture = ServiceFixture(history: History(SavedState(logger, in: scratch.path), notes.logger))
         for _ in 1...2 { expect(words(try await read(fixture.client())), is: ["agent started"]) }
@@ -278,9 +276,9 @@ struct HistoryTests {
         }
         let started = #"{"entry":{"agent":{"kind":"started","time":"2026-11-22T09:00:00.000Z"}}}"#
         func sealed(_ line: String) -> String { String(decoding: SealedLine.file("\(line)\n"), as: UTF8.self) }
-        try scratch.put(sealed(started), "history-network.log")
+        try scratch.write(sealed(started), to: "history-network.log")
         for (owner, event) in zip([0, 65_534], events) {
-            try scratch.put(sealed(event), "history-\(owner).log")
+            try scratch.write(sealed(event), to: "history-\(owner).log")
         }
         let fixture = fixture()
         let all = ["agent started", "office opened", "theirs opened", "agent started"]

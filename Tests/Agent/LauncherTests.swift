@@ -22,7 +22,8 @@ final class LauncherFixture {
     let client: LauncherClient
     private let service = VarlinkService(vendor: "", product: "", version: "", url: "")
     private var server: VarlinkServer
-    private let directory: String
+    private let place = TemporaryDirectory()
+    private var directory: String { place.path }
     private(set) var ends: [ProgramEnd] = []
     private(set) var programs: [ProcessHandle] = []
 
@@ -30,21 +31,16 @@ final class LauncherFixture {
         var configuration = Configuration()
         configuration.connections = connections
         let loaded = configuration
-        directory = NSTemporaryDirectory() + "launcher.\(UUID().uuidString.prefix(8))"
-        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         launcher = Launcher(
-            Activator(bus: "unix:path=/nowhere"), socketPath: "\(directory)/agent", Logger(label: "test"),
+            Activator(bus: "unix:path=/nowhere"), socketPath: "\(place.path)/agent", Logger(label: "test"),
             load: { _ throws(ConfigurationError) in loaded }, onIdle: {})
         launcher.register(in: service)
         server = VarlinkServer(service)
-        try server.listen(at: "\(directory)/socket", mode: 0o600)
-        client = LauncherClient(path: "\(directory)/socket")
+        try server.listen(at: "\(place.path)/socket", mode: 0o600)
+        client = LauncherClient(path: "\(place.path)/socket")
     }
 
-    isolated deinit {
-        server.close()
-        try? FileManager.default.removeItem(atPath: directory)
-    }
+    isolated deinit { server.close() }
 
     /// Its caller is gone, and the next one may come.
     func hangUp() throws {
@@ -306,10 +302,8 @@ struct LauncherTests {
     }
 
     @Test func `a file below a directory that others can write is not root's word`() throws {
-        let directory = NSTemporaryDirectory() + "roots.\(UUID().uuidString.prefix(8))"
-        defer { try? FileManager.default.removeItem(atPath: directory) }
-        try FileManager.default.createDirectory(atPath: "\(directory)/deep", withIntermediateDirectories: true)
-        #expect(RootsPath.obstacle(to: "\(directory)/deep/dialtone.toml") != nil, "/tmp is everybody's")
+        let directory = TemporaryDirectory()
+        #expect(RootsPath.obstacle(to: "\(directory.path)/dialtone.toml") != nil, "/tmp is everybody's")
         #expect(RootsPath.obstacle(to: "/etc/dialtone.toml") == nil)
     }
 }

@@ -14,27 +14,6 @@ import Testing
 @testable import DialtoneAgent
 @testable import DialtonePersistence
 
-/// A directory that goes with the test.
-final class Scratch: Sendable {
-    let path: String
-
-    init() throws {
-        var template = Array("/tmp/dialtone-state-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw SystemError.last("making a directory") }
-        path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    }
-
-    deinit { try? FileManager.default.removeItem(atPath: path) }
-
-    func text(_ name: String) -> String? {
-        FileManager.default.contents(atPath: "\(path)/\(name)").map { String(decoding: $0, as: UTF8.self) }
-    }
-
-    func put(_ text: String, _ name: String) throws {
-        try Data(text.utf8).write(to: URL(filePath: "\(path)/\(name)"))
-    }
-}
-
 /// What was logged.
 final class Notes: Sendable {
     private struct Handler: LogHandler {
@@ -60,10 +39,8 @@ final class Notes: Sendable {
 
 @Suite("State on disk", .timeLimit(.minutes(1))) @AgentQueue
 struct StateTests {
-    private let scratch: Scratch
+    private let scratch = TemporaryDirectory()
     private let logger = Logger(label: "test")
-
-    init() throws { scratch = try Scratch() }
 
     private var state: SavedState { SavedState(logger, in: "\(scratch.path)/state") }
 
@@ -119,7 +96,7 @@ struct StateTests {
             let file = try LineFile("log", in: state, limit: 1000)
             for number in 1...3 { try file.append(Array("line \(number)".utf8)) }
         }
-        try scratch.put(sealed("line 1", "line 2") + "lin", "state/log")
+        try scratch.write(sealed("line 1", "line 2") + "lin", to: "state/log")
         let file = try LineFile("log", in: state, limit: 1000)
         try file.append(Array("line 4".utf8))
         #expect(try lines(file) == ["line 1", "line 2", "line 4"])
@@ -164,9 +141,9 @@ struct StateTests {
         for place in 0..<16 {
             var bytes = Array(sealed("line 1").utf8)
             bytes[place < 15 ? place : 3] ^= 1
-            try scratch.put(
+            try scratch.write(
                 sealed("line 0") + String(decoding: bytes.dropLast(), as: UTF8.self) + "\n" + sealed("line 2"),
-                "state/log")
+                to: "state/log")
             let read = try lines(LineFile("log", in: state, limit: 1000))
             #expect(read == ["line 0", "damaged", "line 2"], "byte \(place)")
         }
@@ -175,19 +152,19 @@ struct StateTests {
     @Test func `what is no line costs no more than its length`() throws {
         let state = state
         let long = String(repeating: "x", count: 200_000)
-        try scratch.put("\n\n\(long)\n" + sealed("line 1") + long + "\n" + sealed("line 2") + long, "state/log")
+        try scratch.write("\n\n\(long)\n" + sealed("line 1") + long + "\n" + sealed("line 2") + long, to: "state/log")
         let file = try LineFile("log", in: state, limit: 1 << 20)
         try file.append(Array("line 3".utf8))
         #expect(try lines(file) == ["damaged", "damaged", "damaged", "line 1", "damaged", "line 2", "line 3"])
         #expect(throws: SystemError.self) { try file.append(Array(long.utf8)) }
-        try scratch.put(long + "\n", "state/log.1")
+        try scratch.write(long + "\n", to: "state/log.1")
         #expect(try lines(LineFile("log", in: state, limit: 1 << 20)).first == "damaged")
     }
 
     @Test func `a file that is larger than it can have become is put aside, however large it is`() throws {
         let notes = Notes()
         let state = SavedState(notes.logger, in: "\(scratch.path)/state")
-        try scratch.put("line 1\n", "state/log")
+        try scratch.write("line 1\n", to: "state/log")
         try #require(truncate("\(scratch.path)/state/log", 1 << 40) == 0)
         let file = try LineFile("log", in: state, limit: 1000)
         try file.append(Array("line 2".utf8))
@@ -269,7 +246,7 @@ struct StateTests {
     }
 
     @Test func `without a directory the daemon goes on in memory`() throws {
-        try scratch.put("", "file")
+        try scratch.write("", to: "file")
         let state = SavedState(logger, in: "\(scratch.path)/file/state")
         let file = try LineFile("log", in: state, limit: 1000)
         try file.append(Array("line 1".utf8))

@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtonePlatform
+import DialtoneTestSupport
 import DialtoneVarlink
 import Foundation
 
@@ -10,7 +11,7 @@ import Foundation
 final class SampleService {
     let path: String
     private let server: VarlinkServer
-    private let directory: URL
+    private let directory = TemporaryDirectory()
 
     private final class Changes: VarlinkSubscription {
         var messages: [VarlinkMessage]
@@ -20,17 +21,13 @@ final class SampleService {
     }
 
     init() throws {
-        directory = FileManager.default.temporaryDirectory.appendingPathComponent("dialtone-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        path = directory.appendingPathComponent("test.sock").path
+        path = "\(directory.path)/test.sock"
         let service = VarlinkService(vendor: "Dialtone", product: "dialtoned", version: "0", url: "https://example.org")
         Self.addNetwork(to: service)
         Self.addConnections(to: service)
         server = VarlinkServer(service)
         try server.listen(at: path, mode: 0o600)
     }
-
-    deinit { try? FileManager.default.removeItem(at: directory) }
 
     private static func addNetwork(to service: VarlinkService) {
         service.add(interface: NetworkAPI.name, description: NetworkAPI.description)

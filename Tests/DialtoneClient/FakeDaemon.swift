@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtonePlatform
+import DialtoneTestSupport
 import DialtoneVarlink
 import Foundation
 import Testing
@@ -39,7 +40,8 @@ final class FakeDaemon {
     }
 
     nonisolated let path: String
-    nonisolated let directory: String
+    private nonisolated let place = TemporaryDirectory()
+    nonisolated var directory: String { place.path }
     let service = VarlinkService(vendor: "Dialtone", product: "fake", version: "0", url: "https://example.org")
     private var server: VarlinkServer?
     private(set) var places: [Place] = []
@@ -52,9 +54,7 @@ final class FakeDaemon {
     }
 
     init() throws {
-        var template = Array("/tmp/dialtone-XXXXXX".utf8CString)
-        directory = mkdtemp(&template).map { String(cString: $0) } ?? ""
-        path = directory + "/test.sock"
+        path = "\(place.path)/test.sock"
         service.add(interface: NetworkAPI.name, description: NetworkAPI.description)
         service.add(interface: ConnectionsAPI.name, description: ConnectionsAPI.description)
         service.handle(ConnectionsAPI.List.self) { [weak self] _, _ in
@@ -75,8 +75,6 @@ final class FakeDaemon {
         }
         try start()
     }
-
-    deinit { try? FileManager.default.removeItem(atPath: directory) }
 
     var connectionCount: Int { server?.connectionCount ?? 0 }
 

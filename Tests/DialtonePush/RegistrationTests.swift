@@ -70,13 +70,11 @@ import Testing
     }
 
     @Test func `the file is the user's alone, and replaced as a whole`() throws {
-        let directory = FileManager.default.temporaryDirectory.appending(path: "push-\(UUID().uuidString)").path
-        defer { try? FileManager.default.removeItem(atPath: directory) }
-        let file = try #require(RegistrationFile(app: "org.example.A", environment: ["XDG_STATE_HOME": directory]))
+        let directory = TemporaryDirectory()
+        let file = try #require(RegistrationFile(app: "org.example.A", environment: ["XDG_STATE_HOME": directory.path]))
         #expect(file.read() == nil)
-        try FileManager.default.createDirectory(atPath: file.directory, withIntermediateDirectories: true)
         // What a crash left, readable for all.
-        try Data("old".utf8).write(to: URL(filePath: "\(file.path).new"))
+        try directory.write("old", to: "dialtone-push/org.example.A.new")
         for text in ["first", "second"] {
             try file.write(Array(text.utf8))
             #expect(file.read() == Array(text.utf8))
@@ -160,15 +158,13 @@ import Testing
     }
 
     @Test func `keys that are damaged are told and made anew`() async throws {
-        let directory = FileManager.default.temporaryDirectory.appending(path: "push-\(UUID().uuidString)").path
-        defer { try? FileManager.default.removeItem(atPath: directory) }
-        try FileManager.default.createDirectory(atPath: "\(directory)/dialtone-push", withIntermediateDirectories: true)
-        let path = "\(directory)/dialtone-push/org.example.A"
-        try Data("nonsense".utf8).write(to: URL(filePath: path))
+        let directory = TemporaryDirectory()
+        let path = "\(directory.path)/dialtone-push/org.example.A"
+        try directory.write("nonsense", to: "dialtone-push/org.example.A")
         let registry = PushRegistry(
             PushConnector.Settings(
-                appID: "org.example.A", serverKey: nil, description: nil, busAddress: "unix:path=\(directory)/none",
-                environment: ["XDG_STATE_HOME": directory]),
+                appID: "org.example.A", serverKey: nil, description: nil,
+                busAddress: "unix:path=\(directory.path)/none", environment: ["XDG_STATE_HOME": directory.path]),
             queue: .init(label: "app"))
         registry.desiredPushTypes = [.voIP]
         let event = await registry.events.first { _ in true }

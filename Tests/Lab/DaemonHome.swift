@@ -2,11 +2,13 @@
 
 import DialtoneClient
 import DialtoneLabSupport
+import DialtoneTestSupport
 import Foundation
 
 /// Where one daemon lives: its configuration and its socket. It outlives the daemon, which may be started in it again.
 final class DaemonHome: Sendable {
-    let directory: String
+    private let place = TemporaryDirectory()
+    var directory: String { place.path }
     /// Talks to whatever serves the socket.
     let client: DialtoneClient
 
@@ -16,16 +18,11 @@ final class DaemonHome: Sendable {
     var state: String { "\(directory)/state" }
 
     init(_ configuration: String = "") throws {
-        var template = Array("/tmp/dialtone-home-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw CocoaError(.fileWriteUnknown) }
-        directory = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-        client = DialtoneClient(path: "\(directory)/dialtone.sock")
+        client = DialtoneClient(path: "\(place.path)/dialtone.sock")
         // For tests that come as another user.
         chmod(directory, 0o755)
         try configure(configuration)
     }
-
-    deinit { try? FileManager.default.removeItem(atPath: directory) }
 
     /// - Parameter admission: how the test is let in, which is in another network than the daemon.
     func configure(_ text: String, admission: String = LabAgent.admission) throws {

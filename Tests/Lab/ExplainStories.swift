@@ -4,6 +4,7 @@ import DialtoneAPI
 import DialtoneClient
 import DialtoneExpectations
 import DialtoneLabSupport
+import DialtoneTestSupport
 import DialtoneVarlink
 import Foundation
 import Testing
@@ -367,20 +368,16 @@ extension String {
 
 /// A hosts file and a resolv.conf in the place of the machine's, for one command.
 private final class NameFiles: Sendable {
-    private let folder: URL
+    private let folder = TemporaryDirectory()
 
     /// What becomes the command that follows, with these files.
     let command: [String]
 
     init(hosts: String, servers: String = "nameserver 127.0.0.1\n") throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "names-\(UUID().uuidString)")
-        self.folder = folder
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let folder = folder
         let files = ["hosts": hosts, "resolv.conf": servers]
-        for (name, text) in files { try Data(text.utf8).write(to: folder.appending(path: name)) }
+        for (name, text) in files { try folder.write(text, to: name) }
         let binds = files.keys.sorted().map { "mount --bind \(folder.path)/\($0) /etc/\($0)" }
         command = ["unshare", "--mount", "sh", "-c", binds.joined(separator: " && ") + " && exec \"$@\"", "sh"]
     }
-
-    deinit { try? FileManager.default.removeItem(at: folder) }
 }

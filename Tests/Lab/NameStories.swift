@@ -155,7 +155,7 @@ private final class NameFixture: Sendable {
     let lab: LabNetwork
     let stub: NameServerStub
     let engine: NetworkState
-    private let directory: String
+    private let directory = TemporaryDirectory()
     private let resumes: ResumeWatch
     private let clocks: Clocks
     private let changes: ChangeSignal
@@ -191,12 +191,10 @@ private final class NameFixture: Sendable {
             }
         }
         self.stub = stub
-        directory = NSTemporaryDirectory() + "names.\(UUID().uuidString)"
-        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-        let text = "nameserver \(LabNetwork.serverAddress(.v4))\n"
-        try Data(text.utf8).write(to: URL(fileURLWithPath: directory + "/resolv.conf"))
+        try directory.write("nameserver \(LabNetwork.serverAddress(.v4))\n", to: "resolv.conf")
         let files = NameFiles(
-            resolvConf: directory + "/resolv.conf", hosts: directory + "/hosts", nsswitch: directory + "/nsswitch")
+            resolvConf: "\(directory.path)/resolv.conf", hosts: "\(directory.path)/hosts",
+            nsswitch: "\(directory.path)/nsswitch")
         let clocks = Clocks()
         self.clocks = clocks
         let resumes = await ResumeWatch {
@@ -208,7 +206,7 @@ private final class NameFixture: Sendable {
     }
 
     func write(_ text: String, to file: String) throws {
-        try Data(text.utf8).write(to: URL(fileURLWithPath: "\(directory)/\(file)"), options: .atomic)
+        try directory.write(text, to: file, atomically: true)
     }
 
     /// Watches the path to a name.

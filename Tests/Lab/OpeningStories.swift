@@ -4,6 +4,7 @@ import DialtoneAPI
 import DialtoneClient
 import DialtoneLabSupport
 import DialtonePlatform
+import DialtoneTestSupport
 import DialtoneVarlink
 import Foundation
 import Testing
@@ -15,18 +16,11 @@ struct OpeningStories {
     private static let client = "sleeper"
     private static let topic = "night"
 
-    /// A directory that goes with the test.
-    private final class Folder {
-        let path = NSTemporaryDirectory() + "dialtone-night-\(UUID().uuidString)"
-        init() throws { try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) }
-        deinit { try? FileManager.default.removeItem(atPath: path) }
-    }
-
     // MARK: - MQTT
 
     @Test(.server("mosquitto"))
     func `with an opening left, the client sleeps through forty outages and finds what was queued`() async throws {
-        let folder = try Folder()
+        let folder = TemporaryDirectory()
         let recipe = LabServer.Recipe.mosquitto(keeping: folder.path)
         try await Story.tell(by: recipe) { story in
             let flow = try await story.agent.client.take(Story.connection)
@@ -76,7 +70,7 @@ struct OpeningStories {
 
     @Test(.server("mosquitto"))
     func `without one, it is woken once by each of forty`() async throws {
-        let folder = try Folder()
+        let folder = TemporaryDirectory()
         try await Story.tell(by: .mosquitto(keeping: folder.path)) { story in
             let dialtone = story.agent.client
             func logIn() async throws {
@@ -104,7 +98,7 @@ struct OpeningStories {
 
     @Test(.server("mosquitto"))
     func `a login that the server refuses calls the client once, and is not tried again and again`() async throws {
-        let folder = try Folder()
+        let folder = TemporaryDirectory()
         let passwords = "\(folder.path)/passwords"
         try await LabNetwork.with { lab in
             _ = try await lab.server.command(["mosquitto_passwd", "-b", "-c", passwords, "user", "another"])

@@ -2,6 +2,7 @@
 
 import DialtoneLabSupport
 import DialtoneTLSTestSupport
+import DialtoneTestSupport
 import Foundation
 import Testing
 
@@ -155,22 +156,20 @@ final class LabCertificate {
 
 /// The configuration of a server and its directory, which go with the last who may start it.
 final class ServerHome: Sendable {
-    let directory: String
+    private let folder = TemporaryDirectory()
+    var directory: String { folder.path }
     /// Named as prosody wants it.
     var file: String { "\(directory)/configuration.lua" }
 
     init(_ configuration: (_ directory: String) -> String) {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "dialtone-server-\(UUID().uuidString)")
-        directory = folder.path
+        // For a server that becomes another user.
+        chmod(directory, 0o755)
         do {
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            try Data(configuration(directory).utf8).write(to: URL(filePath: file))
+            try folder.write(configuration(directory), to: "configuration.lua")
         } catch {
-            preconditionFailure("no directory for a server: \(error)")
+            preconditionFailure("no configuration for a server: \(error)")
         }
     }
-
-    deinit { try? FileManager.default.removeItem(atPath: directory) }
 }
 
 extension Trait where Self == ConditionTrait {

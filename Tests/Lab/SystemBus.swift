@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneLabSupport
+import DialtoneTestSupport
 import Foundation
 
 /// A system bus of a test's own.
 final class Bus: Sendable {
     static let isThere = ["/usr/bin", "/bin", "/usr/local/bin"].contains { access("\($0)/dbus-daemon", X_OK) == 0 }
 
-    private let directory: String
+    private let place = TemporaryDirectory()
+    private var directory: String { place.path }
 
     /// Where the daemon finds it.
     var environment: [String: String] { ["DBUS_SYSTEM_BUS_ADDRESS": "unix:path=\(directory)/bus"] }
 
     init() throws {
-        var template = Array("/tmp/dialtone-bus-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw CocoaError(.fileWriteUnknown) }
-        directory = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-        try Data(
+        try place.write(
             """
             <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
               "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -26,11 +25,8 @@ final class Bus: Sendable {
                 <allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/>
               </policy>
             </busconfig>
-            """.utf8
-        ).write(to: URL(filePath: "\(directory)/bus.conf"))
+            """, to: "bus.conf")
     }
-
-    deinit { try? FileManager.default.removeItem(atPath: directory) }
 
     func start(on machine: Namespace) async throws -> LabProcess {
         unlink("\(directory)/bus")

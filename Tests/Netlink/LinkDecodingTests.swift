@@ -2,6 +2,7 @@
 
 import CDialtoneNetlink
 import DialtoneNetworkPath
+import DialtoneTestSupport
 import Foundation
 import Glibc
 import Testing
@@ -113,21 +114,16 @@ struct InterfaceKindsTests {
 
     /// A folder that looks like `/sys/class/net`.
     private final class Sysfs {
-        private let folder: URL
+        private let folder = TemporaryDirectory()
         var path: String { folder.path }
 
         init(_ interfaces: [String: String]) throws {
-            folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
             for (name, text) in interfaces { try write(text, for: name) }
         }
 
         func write(_ text: String, for name: String) throws {
-            let interface = folder.appendingPathComponent(name)
-            try FileManager.default.createDirectory(at: interface, withIntermediateDirectories: true)
-            try Data(text.utf8).write(to: interface.appendingPathComponent("uevent"))
+            try folder.write(text, to: "\(name)/uevent")
         }
-
-        deinit { try? FileManager.default.removeItem(at: folder) }
     }
 }
 

@@ -10,7 +10,7 @@ import Testing
 
 /// The file: what is written is what is read, it is bounded, nobody else reads it, and damage is told of.
 struct RecordingTests {
-    private let folder = Folder()
+    private let folder = TemporaryDirectory()
     private var path: String { "\(folder.path)/recording" }
 
     @Test func `what is written is read in its order`() throws {
@@ -190,20 +190,5 @@ struct RecordingTests {
         let file = OwnedDescriptor(open(path, O_RDONLY))
         var bytes = [UInt8](repeating: 0, count: 65_536)
         return Array(bytes[..<read(file.number, &bytes, bytes.count)])
-    }
-}
-
-/// A folder that goes with its test.
-private final class Folder: Sendable {
-    let path: String
-
-    init() {
-        var template = Array("/tmp/dialtone-recording-XXXXXX".utf8CString)
-        path = mkdtemp(&template).map { String(cString: $0) } ?? "/nonexistent"
-    }
-
-    deinit {
-        for name in ["recording", "recording.old"] { unlink("\(path)/\(name)") }
-        rmdir(path)
     }
 }

@@ -13,9 +13,9 @@ enum Collectors {
 
     /// Reads a text, and fails the test with what a reader has against it.
     static func read(_ text: String, _ format: ExpositionFormat) async throws {
-        let file = FileManager.default.temporaryDirectory.appending(path: "metrics-\(UUID().uuidString)")
-        try Data(text.utf8).write(to: file)
-        defer { try? FileManager.default.removeItem(at: file) }
+        let directory = TemporaryDirectory()
+        let file = "\(directory.path)/metrics"
+        try directory.write(text, to: "metrics")
         if let python = PyPI.python {
             let reader = format == .openMetrics ? "prometheus_client.openmetrics.parser" : "prometheus_client.parser"
             let script = """
@@ -23,7 +23,7 @@ enum Collectors {
                 from \(reader) import text_string_to_metric_families
                 print(sum(len(family.samples) for family in text_string_to_metric_families(open(sys.argv[1]).read())))
                 """
-            let result = Program.run(python, ["-c", script, file.path])
+            let result = Program.run(python, ["-c", script, file])
             #expect(result.status == 0, "\(result.error)\n\(text)")
             let samples = text.split(separator: "\n").count { !$0.hasPrefix("#") }
             #expect(result.output == "\(samples)\n", "\(text)")
@@ -35,7 +35,7 @@ enum Collectors {
         guard hasPromtool else {
             return print("there is no promtool (Debian's prometheus)")
         }
-        let check = Program.run("/bin/sh", ["-c", "\(promtool) check metrics <\"$1\"", "sh", file.path])
+        let check = Program.run("/bin/sh", ["-c", "\(promtool) check metrics <\"$1\"", "sh", file])
         #expect(check.status == 0, "\(check.output)\(check.error)")
     }
 }

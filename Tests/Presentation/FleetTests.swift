@@ -58,12 +58,11 @@ import Testing
 
     @Test(.enabled(if: Collectors.hasPromtool, "there is no promtool (Debian's prometheus)"))
     func `each query of the dashboard is one`() throws {
-        let file = FileManager.default.temporaryDirectory.appending(path: "\(UUID()).yml")
-        defer { try? FileManager.default.removeItem(at: file) }
+        let directory = TemporaryDirectory()
         for query in try Self.queries() {
             let rules = "groups: [{name: a, rules: [{record: 'a:b', expr: '\(query)'}]}]\n"
-            try rules.write(to: file, atomically: false, encoding: .utf8)
-            let run = Program.run(Collectors.promtool, ["check", "rules", file.path])
+            try directory.write(rules, to: "rules.yml")
+            let run = Program.run(Collectors.promtool, ["check", "rules", "\(directory.path)/rules.yml"])
             #expect(run.status == 0, "\(query)\n\(run.output)\(run.error)")
         }
     }

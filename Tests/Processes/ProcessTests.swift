@@ -166,15 +166,14 @@ struct ThawTests {
 
     @Test func `nothing but a control group is thawed`() async throws {
         let (sleeper, tree) = (try await Sleeper(), try GroupTree())
-        let directory = NSTemporaryDirectory() + "no-group.\(UUID().uuidString.prefix(8))"
-        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let place = TemporaryDirectory()
+        let directory = place.path
         for (file, text) in [("cgroup.events", "frozen 1\n"), ("cgroup.freeze", "1\n")] {
-            try Data(text.utf8).write(to: URL(filePath: "\(directory)/\(file)"))
+            try place.write(text, to: file)
         }
         let outcome = try await sleeper.wake(.thaw, WakeTargets(thaw: .group(directory)))
         #expect(outcome.contains("no control group"), "\(outcome)")
-        #expect(try String(contentsOfFile: "\(directory)/cgroup.freeze", encoding: .utf8) == "1\n")
+        #expect(place.text("cgroup.freeze") == "1\n")
         // Whoever may write to the directory leads to somebody else's group.
         let group = try tree.make("others")
         try FileManager.default.createSymbolicLink(atPath: "\(directory)/link", withDestinationPath: group)

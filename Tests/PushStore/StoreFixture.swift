@@ -8,20 +8,11 @@ import Glibc
 
 /// A directory of a test's own, which goes with it.
 final class StoreFixture {
-    let directory: String
+    private let place = TemporaryDirectory()
+    var directory: String { place.path }
     /// Where the store is, below it.
     var store: String { "\(directory)/state/push" }
     var file: String { "\(store)/\(PushStore.fileName)" }
-
-    init() {
-        var template = Array("/tmp/dialtone-push-XXXXXX".utf8CString)
-        directory = mkdtemp(&template).map { String(cString: $0) } ?? "/nonexistent"
-    }
-
-    deinit {
-        for name in entries { unlink("\(store)/\(name)") }
-        for path in [store, "\(directory)/state", directory] { rmdir(path) }
-    }
 
     /// The files of the store, in the order of their names.
     var entries: [String] {

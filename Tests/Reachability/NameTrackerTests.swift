@@ -5,7 +5,6 @@ import DialtoneNetworkPath
 import DialtonePlatform
 import DialtoneResolver
 import DialtoneTestSupport
-import Foundation
 import Testing
 
 @testable import Reachability
@@ -21,7 +20,7 @@ struct NameTrackerTests {
     @AgentQueue
     private final class Fixture {
         let resolver: Resolver
-        private let directory = NSTemporaryDirectory() + "names.\(UUID().uuidString)"
+        private let directory = TemporaryDirectory()
         private(set) var tracker: NameTracker?
         private let told = AsyncStream<[IPAddress]>.makeStream()
 
@@ -30,10 +29,9 @@ struct NameTrackerTests {
             patience: Duration = NameTracker.otherFamilyPatience,
             mayAsk: @escaping @AgentQueue () -> Bool = { true }
         ) throws {
-            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-            try Data("nameserver 127.0.0.1\n".utf8).write(to: URL(fileURLWithPath: directory + "/resolv.conf"))
+            try directory.write("nameserver 127.0.0.1\n", to: "resolv.conf")
             let files = NameFiles(
-                resolvConf: directory + "/resolv.conf", hosts: directory + "/hosts", nsswitch: directory + "/nsswitch")
+                resolvConf: "\(directory.path)/resolv.conf", hosts: "\(directory.path)/hosts", nsswitch: "/nonexistent")
             resolver = Resolver(files: files, port: server.port)
             tracker = NameTracker(name, by: resolver, record: record, patience: patience, mayAsk: mayAsk) {
                 [weak self] in
@@ -43,7 +41,7 @@ struct NameTrackerTests {
         }
 
         func writeHosts(_ text: String) throws {
-            try Data(text.utf8).write(to: URL(fileURLWithPath: directory + "/hosts"))
+            try directory.write(text, to: "hosts")
             tracker?.hostsFileChanged()
         }
 
@@ -63,7 +61,6 @@ struct NameTrackerTests {
 
         isolated deinit {
             tracker?.stop()
-            try? FileManager.default.removeItem(atPath: directory)
         }
     }
 

@@ -3,6 +3,7 @@
 import DialtoneExpectations
 import DialtoneNetworkPath
 import DialtonePlatform
+import DialtoneTestSupport
 import Foundation
 import Testing
 
@@ -16,19 +17,13 @@ struct NameConfigurationWatchTests {
     private final class Fixture {
         typealias Change = NameConfigurationWatch.Change
 
-        let directory = NSTemporaryDirectory() + "names.\(UUID().uuidString)"
+        private let place = TemporaryDirectory()
+        var directory: String { place.path }
         private(set) var watch: NameConfigurationWatch?
         private let changes = AsyncStream<(Change, [String])>.makeStream()
 
-        init() throws {
-            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-        }
-
         func start() {
-            let files = NameFiles(
-                resolvConf: "\(directory)/resolv.conf", hosts: "\(directory)/hosts",
-                nsswitch: "\(directory)/nsswitch.conf")
-            watch = NameConfigurationWatch(files) { [weak self] in self?.add($0) }
+            watch = NameConfigurationWatch(NameFiles(in: place)) { [weak self] in self?.add($0) }
         }
 
         private func add(_ change: Change) {
@@ -54,8 +49,7 @@ struct NameConfigurationWatchTests {
         }
 
         func write(text: String, to file: String, atomically: Bool = true) throws {
-            let url = URL(fileURLWithPath: "\(directory)/\(file)")
-            try Data(text.utf8).write(to: url, options: atomically ? .atomic : [])
+            try place.write(text, to: file, atomically: atomically)
         }
 
         func link(_ file: String, to target: String) {
@@ -65,7 +59,6 @@ struct NameConfigurationWatchTests {
 
         isolated deinit {
             watch?.cancel()
-            try? FileManager.default.removeItem(atPath: directory)
         }
     }
 

@@ -67,7 +67,7 @@ struct ResolverTests {
         let silent = NameServerStub { _ in .silence }
         let second = NameServerStub("127.0.0.2", port: silent.port) { _ in .addresses([v4], ttl: 60) }
         let configuration = Configuration("nameserver 127.0.0.1\nnameserver 127.0.0.2\n")
-        defer { configuration.remove() }
+        defer { withExtendedLifetime(configuration) {} }
         let resolver = Resolver(files: configuration.files, port: silent.port)
         expect(await resolver.resolve("sip.example.com", [.v4]).addresses, is: [v4])
         #expect(silent.asked.count == 1 && second.asked.count == 1)
@@ -114,7 +114,7 @@ struct ResolverTests {
         let former = NameServerStub { _ in .silence }
         let present = NameServerStub("127.0.0.2", port: former.port) { _ in .addresses([v4], ttl: 60) }
         let configuration = Configuration("nameserver 127.0.0.1\n")
-        defer { configuration.remove() }
+        defer { withExtendedLifetime(configuration) {} }
         let resolver = Resolver(files: configuration.files, port: former.port)
         // Keeps the channel to the former server open, and is asked again over the new one.
         async let waiting = resolver.resolve("first.example.com", [.v4])

@@ -3,32 +3,29 @@
 import DialtoneNetworkPath
 import DialtonePlatform
 import DialtoneTestSupport
-import Foundation
 
 @testable import DialtoneResolver
 
 /// A configuration of a test's own: a resolv.conf with this text, and no other file until it is written.
 struct Configuration {
-    let files: NameFiles
+    private let directory = TemporaryDirectory()
+    var files: NameFiles { NameFiles(in: directory) }
 
-    init(_ text: String) {
-        let directory = NSTemporaryDirectory() + "names.\(UUID().uuidString)"
-        try? FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-        files = NameFiles(
-            resolvConf: "\(directory)/resolv.conf", hosts: "\(directory)/hosts", nsswitch: "\(directory)/nsswitch.conf")
-        write(text)
+    init(_ text: String) { write(text) }
+
+    func write(_ text: String, to file: String = "resolv.conf") {
+        try? directory.write(text, to: file, atomically: true)
     }
+    func writeHosts(_ text: String) { write(text, to: "hosts") }
+    func writeNsswitch(_ text: String) { write(text, to: "nsswitch.conf") }
+}
 
-    func write(_ text: String) { Self.write(text, to: files.resolvConf) }
-    func writeHosts(_ text: String) { Self.write(text, to: files.hosts) }
-    func writeNsswitch(_ text: String) { Self.write(text, to: files.nsswitch) }
-
-    func remove() {
-        try? FileManager.default.removeItem(at: URL(fileURLWithPath: files.resolvConf).deletingLastPathComponent())
-    }
-
-    private static func write(_ text: String, to path: String) {
-        try? Data(text.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+extension NameFiles {
+    /// Those of a directory.
+    init(in directory: TemporaryDirectory) {
+        self.init(
+            resolvConf: "\(directory.path)/resolv.conf", hosts: "\(directory.path)/hosts",
+            nsswitch: "\(directory.path)/nsswitch.conf")
     }
 }
 
@@ -62,7 +59,6 @@ func withResolver(
     _ body: @AgentQueue (Resolver, Configuration) async throws -> Void
 ) async throws {
     let configuration = Configuration("nameserver \(address)\n\(options)\n")
-    defer { configuration.remove() }
     try await body(Resolver(files: configuration.files, port: server.port), configuration)
-    server.stop()
+    withExtendedLifetime(configuration) { server.stop() }
 }

@@ -2,6 +2,7 @@
 
 import DialtoneConfiguration
 import DialtoneNotifications
+import DialtoneTestSupport
 import Foundation
 import Testing
 
@@ -9,10 +10,11 @@ import Testing
 @Suite struct NotificationRulesTests {
     /// The configuration of a text, or what is wrong with it.
     private func read(_ text: String) throws -> Result<[NoticeRule], ConfigurationError> {
-        let path = "\(FileManager.default.temporaryDirectory.path)/dialtone-session-\(UUID().uuidString).toml"
-        try Data(text.utf8).write(to: URL(filePath: path))
+        let directory = TemporaryDirectory()
+        let path = "\(directory.path)/session.toml"
+        try directory.write(text, to: "session.toml")
         chmod(path, 0o600)
-        defer { unlink(path) }
+        defer { withExtendedLifetime(directory) {} }
         do throws(ConfigurationError) {
             return .success(try SessionConfiguration.load(path, mayBeMissing: false).notifications)
         } catch {

@@ -38,7 +38,8 @@ final class StandInAgent {
         func ended() { gone() }
     }
 
-    nonisolated let directory: String
+    private nonisolated let place = TemporaryDirectory()
+    nonisolated var directory: String { place.path }
     nonisolated var path: String { "\(directory)/agent.sock" }
     /// What clients called, in its order.
     private(set) var calls: [String] = []
@@ -49,8 +50,6 @@ final class StandInAgent {
     private var places: [ObjectIdentifier: Place] = [:]
 
     init() throws {
-        var template = Array("/tmp/dialtone-XXXXXX".utf8CString)
-        directory = mkdtemp(&template).map { String(cString: $0) } ?? ""
         try start()
     }
 
@@ -59,7 +58,6 @@ final class StandInAgent {
         server?.close()
         server = nil
         hangUp()
-        try? FileManager.default.removeItem(atPath: directory)
     }
 
     /// Begins anew, with nothing of what was before.

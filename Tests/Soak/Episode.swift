@@ -58,7 +58,6 @@ final class Episode {
 
     func end() async {
         await watcher.stop()
-        names.remove()
         await topology.close()
     }
 

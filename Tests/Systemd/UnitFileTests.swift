@@ -8,17 +8,14 @@ import Testing
 struct UnitFileTests {
     /// The units as `make install` leaves them, with a program where they expect one.
     private final class Installation {
-        let directory = NSTemporaryDirectory() + "units.\(UUID().uuidString)"
+        private let place = TemporaryDirectory()
+        var directory: String { place.path }
         static let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appendingPathComponent("systemd")
 
         init() throws {
-            for folder in ["bin", "user"] {
-                try FileManager.default.createDirectory(
-                    atPath: "\(directory)/\(folder)", withIntermediateDirectories: true)
-            }
             for program in ["dialtone", "dialtoned", "dialtone-launcher", "dialtone-tls"] {
-                try Data("#!/bin/sh\n".utf8).write(to: URL(fileURLWithPath: "\(directory)/bin/\(program)"))
+                try place.write("#!/bin/sh\n", to: "bin/\(program)")
                 chmod("\(directory)/bin/\(program)", 0o755)
             }
             for unit in [
@@ -28,8 +25,8 @@ struct UnitFileTests {
             ] {
                 let service = try String(
                     contentsOf: Self.sources.appendingPathComponent("\(unit).service.in"), encoding: .utf8)
-                try service.replacing(/@(BINDIR|LIBEXECDIR)@/, with: "\(directory)/bin")
-                    .write(toFile: "\(directory)/\(unit).service", atomically: true, encoding: .utf8)
+                let text = service.replacing(/@(BINDIR|LIBEXECDIR)@/, with: "\(directory)/bin")
+                try place.write(text, to: "\(unit).service")
                 for kind in ["socket", "target"] {
                     let file = Self.sources.appendingPathComponent("\(unit).\(kind)").path
                     guard FileManager.default.fileExists(atPath: file) else { continue }
@@ -37,8 +34,6 @@ struct UnitFileTests {
                 }
             }
         }
-
-        deinit { try? FileManager.default.removeItem(atPath: directory) }
 
         /// Runs a tool of systemd's and returns all that it said.
         func run(_ tool: String, _ arguments: String...) throws -> (status: Int32, output: String) {

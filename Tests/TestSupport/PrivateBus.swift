@@ -30,7 +30,8 @@ package final class PrivateBus: Sendable {
     }
 
     private let kind: Kind
-    private let directory: String
+    private let place = TemporaryDirectory()
+    private var directory: String { place.path }
     private let process = Lock<Int32?>(nil)
 
     /// Where it is, in D-Bus's form.
@@ -42,9 +43,6 @@ package final class PrivateBus: Sendable {
     /// A bus that does not run yet.
     package init(_ kind: Kind) throws {
         self.kind = kind
-        var template = Array("/tmp/dialtone-bus-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw SystemError.last("making a directory in /tmp") }
-        directory = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         mkdir("\(directory)/services", 0o700)
         write(
             """
@@ -61,10 +59,7 @@ package final class PrivateBus: Sendable {
             """, to: "bus.conf")
     }
 
-    deinit {
-        stop()
-        _ = Program.run("/bin/rm", ["-rf", directory])
-    }
+    deinit { stop() }
 
     /// Says how a program of this name is started. A bus that runs is to be started anew.
     package func addService(_ name: String, _ command: String) {

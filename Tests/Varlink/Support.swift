@@ -7,19 +7,6 @@ import Testing
 
 @testable import DialtoneVarlink
 
-/// An empty directory for sockets, removed with its owner.
-final class TemporaryDirectory: Sendable {
-    let path: String
-
-    init() {
-        var template = Array("/tmp/varlink-XXXXXX".utf8CString)
-        path = mkdtemp(&template).map { String(cString: $0) } ?? ""
-        precondition(!path.isEmpty)
-    }
-
-    deinit { try? FileManager.default.removeItem(atPath: path) }
-}
-
 /// A client that is no part of the project: blocking reads and writes of bytes.
 final class RawClient: Sendable {
     let number: CInt

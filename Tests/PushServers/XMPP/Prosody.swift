@@ -18,19 +18,17 @@ final class Prosody {
 
     /// Where XMPP is spoken, and HTTP.
     let (port, webPort): (UInt16, UInt16)
-    private let directory: String
+    private let place = TemporaryDirectory()
+    private var directory: String { place.path }
     private let process: pid_t
     private let log: CInt
 
     /// Starts it with the account `juliet@lab.example`, whose password is `secret`, and waits until it serves.
     init() throws {
-        var name = Array("/tmp/dialtone-prosody-XXXXXX".utf8CString)
-        directory = try #require(mkdtemp(&name).map { String(cString: $0) })
+        let directory = place.path
         (port, webPort) = (try LoopbackListener(backlog: nil).port, try LoopbackListener(backlog: nil).port)
-        let accounts = "\(directory)/lab%2eexample/accounts"
-        for part in ["lab%2eexample", "lab%2eexample/accounts"] { mkdir("\(directory)/\(part)", 0o700) }
-        try Self.write("return { [\"password\"] = \"secret\" };", to: "\(accounts)/juliet.dat")
-        try Self.write(Self.configuration(directory, port, webPort), to: "\(directory)/configuration.lua")
+        try place.write("return { [\"password\"] = \"secret\" };", to: "lab%2eexample/accounts/juliet.dat")
+        try place.write(Self.configuration(directory, port, webPort), to: "configuration.lua")
         var ends: [CInt] = [0, 0]
         try #require(pipe(&ends) == 0)
         defer { close(ends[1]) }
@@ -51,7 +49,6 @@ final class Prosody {
         var status: CInt = 0
         waitpid(process, &status, 0)
         close(log)
-        _ = Program.run("/bin/rm", ["-r", directory])
     }
 
     private func waitFor(_ words: [String]) throws {
@@ -61,12 +58,6 @@ final class Prosody {
             try #require(count > 0, "prosody ended: \(text)")
             text += String(decoding: chunk.prefix(count), as: UTF8.self)
         }
-    }
-
-    private static func write(_ text: String, to path: String) throws {
-        let file = try #require(fopen(path, "w"), "\(path)")
-        fputs(text, file)
-        fclose(file)
     }
 
     private static func configuration(_ directory: String, _ port: UInt16, _ webPort: UInt16) -> String {
