@@ -100,7 +100,7 @@ private func failed(_ reason: String) -> String {
         #expect(desk.run("own=org.example.Thief", "unregister2=unknown").last == answer)
         expect(await desk.owner.ended, is: [])
         expect(await desk.owner.refusals.count, is: 2)
-        desk.end(process)
+        process.end()
         #expect(desk.run("own=org.example.App", "unregister2=t").last == answer)
         #expect(desk.run("own=org.example.App", "unregister1=t").last == #"["Distributor1.Unregister"]"#)
         expect(await desk.owner.ended, is: ["org.example.App t", "org.example.App t"])
@@ -243,7 +243,7 @@ private func failed(_ reason: String) -> String {
         try await eventually("it is there") { desk.owner.comings == ["org.example.First came"] }
         try desk.begin("second.log", "own=org.example.Second", "serve")
         try await eventually("the second came") { desk.owner.comings.last == "org.example.Second came" }
-        desk.end(first)
+        first.end()
         try await eventually("the first went") { desk.owner.comings.last == "org.example.First went" }
         expect(await desk.owner.comings.count, is: 3)
     }

@@ -21,7 +21,7 @@ private let path = "/org/freedesktop/Notifications"
         let bus: PrivateBus
         let desk: any NotificationDesk
         let news = Lock<[DeskNews]>([])
-        private let processes = Lock<[Int32]>([])
+        private let programs = Lock<[BusProgram]>([])
 
         init(
             _ kind: PrivateBus.Kind, activated capabilities: [String]? = nil,
@@ -32,8 +32,10 @@ private let path = "/org/freedesktop/Notifications"
         ) async throws {
             bus = try PrivateBus(kind)
             if let capabilities {
-                let command = Self.command(bus.file("activated.log"), capabilities).joined(separator: " ")
-                bus.addService(daemon, "/usr/bin/env DBUS_SESSION_BUS_ADDRESS=\(bus.address) \(command)")
+                let command = [BusProgram.path("notification_daemon"), bus.file("activated.log")] + capabilities
+                bus.addService(
+                    daemon,
+                    "/usr/bin/env DBUS_SESSION_BUS_ADDRESS=\(bus.address) python3 \(command.joined(separator: " "))")
             }
             try await bus.start()
             let (news, address) = (news, bus.address)
@@ -41,27 +43,11 @@ private let path = "/org/freedesktop/Notifications"
             try await eventually("a bus") { news.withLock { $0 } == [.came] }
         }
 
-        deinit {
-            for process in processes.withLock({ $0 }) {
-                kill(process, SIGKILL)
-                _ = try? Spawn.exitStatus(of: process)
-            }
-        }
-
-        private static func command(_ log: String, _ capabilities: [String]) -> [String] {
-            let script = Bundle.module.path(forResource: "notification_daemon", ofType: "py") ?? ""
-            return ["/usr/bin/python3", script, log] + capabilities
-        }
-
         /// Starts a daemon, in place of the one before.
         func begin(_ log: String, _ capabilities: String...) async throws {
-            let command = Self.command(bus.file(log), capabilities)
             let before = arrivals
-            let process = try Spawn.start(
-                "starting a daemon", command[0], command,
-                environment: ["DBUS_SESSION_BUS_ADDRESS=\(bus.address)", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"],
-                descriptors: [(0, .file("/dev/null"))])
-            processes.withLock { $0.append(process) }
+            let program = try BusProgram("notification_daemon", [bus.file(log)] + capabilities, on: bus)
+            programs.withLock { $0.append(program) }
             try await eventually("a daemon") { lines(log).contains(#"["serves"]"#) }
             // A daemon that comes while it is asked what it can is the one that was asked for, and no news.
             try await eventually("its news") { arrivals > before }
@@ -70,14 +56,7 @@ private let path = "/org/freedesktop/Notifications"
         /// How often a daemon came.
         private var arrivals: Int { news.withLock { $0.count { $0 == .came } } }
 
-        func end() {
-            for process in processes.withLock({ processes in
-                defer { processes = [] }; return processes
-            }) {
-                kill(process, SIGKILL)
-                _ = try? Spawn.exitStatus(of: process)
-            }
-        }
+        func end() { programs.withLock { $0 = [] } }
 
         func lines(_ log: String) -> [String] {
             (FileContent.text(of: bus.file(log)) ?? "").split(separator: "\n").map(String.init)

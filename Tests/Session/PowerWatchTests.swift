@@ -16,14 +16,12 @@ import Testing
         let bus: PrivateBus
         private let told = Lock<[Power]>([])
         private let watch = Lock<PowerWatch?>(nil)
-        private let service = Lock<Int32?>(nil)
+        private let service = Lock<BusProgram?>(nil)
 
         init(_ kind: PrivateBus.Kind) async throws {
             bus = try PrivateBus(kind)
             try await bus.start()
         }
-
-        deinit { end() }
 
         func follow() async {
             let (told, address) = (told, bus.address)
@@ -33,20 +31,12 @@ import Testing
 
         /// Starts UPower, and returns when it answers.
         func start() async throws {
-            let script = Bundle.module.path(forResource: "upower", ofType: "py") ?? ""
-            let started = try Spawn.start(
-                "starting UPower", "/usr/bin/python3", ["/usr/bin/python3", script],
-                environment: ["DBUS_SESSION_BUS_ADDRESS=\(bus.address)", "PATH=/usr/bin:/bin"],
-                descriptors: [(0, .file("/dev/null"))])
+            let started = try BusProgram("upower", on: bus)
             service.withLock { $0 = started }
             try await eventually("UPower") { self.set("OnBattery", "<false>") }
         }
 
-        func end() {
-            guard let process = service.withLock({ $0.take() }) else { return }
-            kill(process, SIGKILL)
-            _ = try? Spawn.exitStatus(of: process)
-        }
+        func end() { service.withLock { $0 = nil } }
 
         /// Changes a property.
         @discardableResult

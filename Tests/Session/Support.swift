@@ -63,12 +63,37 @@ final class Recorder: AppBusOwner {
     func nameChanged(_ state: BusConnection.NameState) { states.append(state) }
 }
 
+/// A program in Python on a bus, killed when nobody has it any more.
+final class BusProgram: Sendable {
+    private let process: Lock<Int32?>
+
+    static func path(_ script: String) -> String { Bundle.module.path(forResource: script, ofType: "py") ?? "" }
+
+    /// - Parameter within: a command that becomes the one that follows.
+    init(_ script: String, _ arguments: [String] = [], on bus: PrivateBus, within: [String] = []) throws {
+        let command = within + ["/usr/bin/python3", Self.path(script)] + arguments
+        let started = try Spawn.start(
+            "starting \(script)", command[0], command,
+            environment: ["DBUS_SESSION_BUS_ADDRESS=\(bus.address)", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"],
+            descriptors: [(0, .file("/dev/null"))])
+        process = Lock(started)
+    }
+
+    deinit { end() }
+
+    func end() {
+        guard let process = process.withLock({ $0.take() }) else { return }
+        kill(process, SIGKILL)
+        _ = try? Spawn.exitStatus(of: process)
+    }
+}
+
 /// A bus with our distributor on it, and apps.
 final class Desk: Sendable {
     let bus: PrivateBus
     let owner: Recorder
     let apps: AppBus
-    private let processes = Lock<[Int32]>([])
+    private let programs = Lock<[BusProgram]>([])
 
     init(_ kind: PrivateBus.Kind, services: [String: String] = [:]) async throws {
         bus = try PrivateBus(kind)
@@ -88,32 +113,14 @@ final class Desk: Sendable {
         return (owner, AppBus(address: address, owner: owner) { owner.now })
     }
 
-    deinit {
-        for process in processes.withLock({ $0 }) {
-            kill(process, SIGKILL)
-            _ = try? Spawn.exitStatus(of: process)
-        }
-    }
+    static let script = BusProgram.path("connector")
 
-    static let script = Bundle.module.path(forResource: "connector", ofType: "py") ?? ""
-
-    /// Begins an app, and returns its number.
+    /// Begins an app, which ends with the desk at the latest.
     @discardableResult
-    func begin(_ log: String, _ commands: String..., within: [String] = []) throws -> Int32 {
-        let command = within + ["/usr/bin/python3", Self.script, bus.file(log)] + commands
-        let process = try Spawn.start(
-            "starting an app", command[0], command,
-            environment: ["DBUS_SESSION_BUS_ADDRESS=\(bus.address)", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"],
-            descriptors: [(0, .file("/dev/null"))])
-        processes.withLock { $0.append(process) }
-        return process
-    }
-
-    /// Ends an app that was begun.
-    func end(_ process: Int32) {
-        processes.withLock { $0.removeAll { $0 == process } }
-        kill(process, SIGKILL)
-        _ = try? Spawn.exitStatus(of: process)
+    func begin(_ log: String, _ commands: String..., within: [String] = []) throws -> BusProgram {
+        let app = try BusProgram("connector", [bus.file(log)] + commands, on: bus, within: within)
+        programs.withLock { $0.append(app) }
+        return app
     }
 
     /// Runs an app to its end, and gives what it saw.
