@@ -18,6 +18,16 @@ struct ConnectorTests {
         """
     private static let plaintext = "When I grow up, I want to be a watermelon"
 
+    /// An app that was registered before, and is again.
+    private func registered(completes: Bool = true) async throws -> (DistributorBus, App) {
+        let bus = try await DistributorBus()
+        try bus.keepRegistration()
+        let app = App(bus.registry(), completes: completes)
+        app.registry.desiredPushTypes = [.voIP]
+        try await eventually("it is registered") { app.tokens.count == 1 }
+        return (bus, app)
+    }
+
     @Test func `an app is registered at a distributor that the bus starts, and keeps its token`() async throws {
         let bus = try await DistributorBus()
         let key = "BA1Hxzyi1RUM1b5wjxsn7nGxAszw2u61m164i3MrAIxHF6YK5h4SDYic-dRuU_RCPCfA5aq9ojSwk5Y2EmClBPs"
@@ -50,11 +60,7 @@ struct ConnectorTests {
     }
 
     @Test func `a push is acknowledged when the app has handled it, and not before`() async throws {
-        let bus = try await DistributorBus()
-        try bus.keepRegistration()
-        let app = App(bus.registry(), completes: false)
-        app.registry.desiredPushTypes = [.voIP]
-        try await eventually("it is registered") { app.tokens.count == 1 }
+        let (bus, app) = try await registered(completes: false)
 
         async let answer = bus.distributor("Send", "kept", Self.message, "m1")
         try await eventually("the push comes") { app.pushes.count == 1 }
@@ -68,11 +74,7 @@ struct ConnectorTests {
     }
 
     @Test func `a push that the app lets go of is told to be unhandled`() async throws {
-        let bus = try await DistributorBus()
-        try bus.keepRegistration()
-        let app = App(bus.registry(), completes: false)
-        app.registry.desiredPushTypes = [.voIP]
-        try await eventually("it is registered") { app.tokens.count == 1 }
+        let (bus, app) = try await registered(completes: false)
         async let answer = bus.distributor("Send", "kept", Self.message, "m1")
         try await eventually("the push comes") { app.pushes.count == 1 }
         app.forgetAll()
@@ -80,11 +82,7 @@ struct ConnectorTests {
     }
 
     @Test func `what cannot be read is acknowledged, and told to the app`() async throws {
-        let bus = try await DistributorBus()
-        try bus.keepRegistration()
-        let app = App(bus.registry())
-        app.registry.desiredPushTypes = [.voIP]
-        try await eventually("it is registered") { app.tokens.count == 1 }
+        let (bus, app) = try await registered()
         for (message, id) in [
             ("aGVsbG8=", "short"), ("", "empty"), (Self.message.replacing("s3oZ", with: "s3oA"), "x"),
         ] {
@@ -101,11 +99,7 @@ struct ConnectorTests {
     }
 
     @Test func `what the specification says to ignore acknowledges nothing`() async throws {
-        let bus = try await DistributorBus()
-        try bus.keepRegistration()
-        let app = App(bus.registry())
-        app.registry.desiredPushTypes = [.voIP]
-        try await eventually("it is registered") { app.tokens.count == 1 }
+        let (bus, app) = try await registered()
         let before = app.tokens
         expect(try await bus.distributor("Send", "unknown", Self.message, "m1"), is: "{}")
         for endpoint in ["not_a_url", "https://a b", "https://" + String(repeating: "x", count: 1000), ""] {
@@ -123,11 +117,7 @@ struct ConnectorTests {
     }
 
     @Test func `a new endpoint is told, and the same one again is not`() async throws {
-        let bus = try await DistributorBus()
-        try bus.keepRegistration()
-        let app = App(bus.registry())
-        app.registry.desiredPushTypes = [.voIP]
-        try await eventually("it is registered") { app.tokens.count == 1 }
+        let (bus, app) = try await registered()
         for _ in 0..<2 {
             try await bus.distributor("Tell", "NewEndpoint", "{'token': 'kept', 'endpoint': 'https://b.example/1'}")
         }
@@ -136,11 +126,7 @@ struct ConnectorTests {
     }
 
     @Test func `calls that count as other pushes are told once`() async throws {
-        let bus = try await DistributorBus()
-        try bus.keepRegistration()
-        let app = App(bus.registry())
-        app.registry.desiredPushTypes = [.voIP]
-        try await eventually("it is registered") { app.tokens.count == 1 }
+        let (bus, app) = try await registered()
         for (type, told) in [("voip", 0), ("standard", 1), ("standard", 1), ("voip", 1), ("standard", 2)] {
             let arguments = "{'token': 'kept', 'endpoint': 'https://b.example/1', 'org.dialtone.type': '\(type)'}"
             try await bus.distributor("Tell", "NewEndpoint", arguments)
@@ -151,11 +137,7 @@ struct ConnectorTests {
     }
 
     @Test func `an end is told, and an app that still wants pushes gets another token`() async throws {
-        let bus = try await DistributorBus()
-        try bus.keepRegistration()
-        let app = App(bus.registry())
-        app.registry.desiredPushTypes = [.voIP]
-        try await eventually("it is registered") { app.tokens.count == 1 }
+        let (bus, app) = try await registered()
         let first = app.tokens[.voIP]
         try await bus.distributor("Tell", "Unregistered", "{'token': 'kept'}")
         try await eventually("the app is told") { app.ended == [.voIP] }
