@@ -21,7 +21,7 @@ import Testing
 @Suite("Launched programs over a restart", .timeLimit(.minutes(2))) @AgentQueue
 struct LaunchRestartTests {
     @Test func `a flow that was taken for a program that never began is there for the next attempt`() async throws {
-        let launcher = try SilentDeputy()
+        let launcher = try SilentLauncher()
         let fixture = try LaunchFixture(
             .script("read line; echo \"got $line\"; read rest"), launcher: LauncherClient(path: launcher.path))
         try await fixture.ready()
@@ -133,7 +133,7 @@ struct LaunchRestartTests {
 
 /// Takes every call, and answers none.
 @AgentQueue
-private final class SilentDeputy {
+private final class SilentLauncher {
     let path = NSTemporaryDirectory() + "silent.\(UUID().uuidString.prefix(8))"
     private let server: VarlinkServer
     private var exchanges: [VarlinkExchange<LauncherAPI.Wake>] = []

@@ -14,7 +14,7 @@ import Testing
 @Suite struct PushLinkTests {
     /// A link, its agent, and what it wrote into the log.
     @AgentQueue
-    private final class Bench {
+    private final class Fixture {
         let agent: StandInAgent
         let link: PushLink
         let log = LogLines()
@@ -47,85 +47,85 @@ import Testing
             if input == .connected { turn.redial = "it lies" }
             return turn
         }
-        let bench = try await onQueue { try Bench(script) }
+        let fixture = try await onQueue { try Fixture(script) }
         try await eventually("it is dialled a third time") {
             // Each dial is made of events.
-            bench.agent.tell()
+            fixture.agent.tell()
             return script.inputs.count { $0 == .connected } >= 3
         }
-        let waits = bench.log.lines.compactMap { $0.contains("dialled anew") ? $0.split(separator: "|").last : nil }
+        let waits = fixture.log.lines.compactMap { $0.contains("dialled anew") ? $0.split(separator: "|").last : nil }
         #expect(waits.prefix(3) == ["1.0 seconds", "2.0 seconds", "4.0 seconds"])
-        await onQueue { bench.close() }
+        await onQueue { fixture.close() }
     }
 
     @Test func `a connection that was given up since nothing could be saved is opened when it can be`() async throws {
-        let bench = try await onQueue {
-            let bench = try Bench(PushScript(Self.logIn))
-            bench.link.onTurn = { _ in false }
-            return bench
+        let fixture = try await onQueue {
+            let fixture = try Fixture(PushScript(Self.logIn))
+            fixture.link.onTurn = { _ in false }
+            return fixture
         }
-        func opened() async -> Int { await bench.agent.calls.count { $0 == "open" } }
-        try await eventually("it is given up") { bench.agent.calls.last == "close" }
+        func opened() async -> Int { await fixture.agent.calls.count { $0 == "open" } }
+        try await eventually("it is given up") { fixture.agent.calls.last == "close" }
         expect(await opened(), is: 1)
         await onQueue {
-            bench.link.onTurn = { _ in true }
-            bench.link.storeWorks()
+            fixture.link.onTurn = { _ in true }
+            fixture.link.storeWorks()
         }
-        try await eventually("it is parked") { bench.agent.calls.last?.hasPrefix("park") == true }
+        try await eventually("it is parked") { fixture.agent.calls.last?.hasPrefix("park") == true }
         expect(await opened(), is: 2)
-        await onQueue { bench.close() }
+        await onQueue { fixture.close() }
     }
 
     @Test func `what is said on new sockets is what the value has to say now`() async throws {
         let script = PushScript(Self.logIn)
-        let bench = try await onQueue { try Bench(script) }
-        try await eventually("it is parked") { bench.agent.calls.last == "park 1 leaving 1" }
+        let fixture = try await onQueue { try Fixture(script) }
+        try await eventually("it is parked") { fixture.agent.calls.last == "park 1 leaving 1" }
         try await eventually("the value knows that") { script.inputs.last == .parked }
         script.parking?.opening.append(.init(send: [3], begins: [4]))
-        await onQueue { bench.link.tell(.timePassed) }
-        try await eventually("it is parked by the new word") { bench.agent.calls.last == "park 1 leaving 2" }
-        expect(await bench.agent.calls, is: ["open", "take 1", "park 1 leaving 1", "take 1", "park 1 leaving 2"])
-        await onQueue { bench.close() }
+        await onQueue { fixture.link.tell(.timePassed) }
+        try await eventually("it is parked by the new word") { fixture.agent.calls.last == "park 1 leaving 2" }
+        expect(await fixture.agent.calls, is: ["open", "take 1", "park 1 leaving 1", "take 1", "park 1 leaving 2"])
+        await onQueue { fixture.close() }
     }
 
     @Test func `while more and more comes, the socket is parked as well`() async throws {
-        let bench = try await onQueue { try Bench(PushScript(Self.logIn)) }
+        let fixture = try await onQueue { try Fixture(PushScript(Self.logIn)) }
         try await eventually("it is parked") {
-            bench.agent.say("x")
-            return bench.agent.calls.contains("park 1 leaving 1")
+            fixture.agent.say("x")
+            return fixture.agent.calls.contains("park 1 leaving 1")
         }
-        await onQueue { bench.close() }
+        await onQueue { fixture.close() }
     }
 
     @Test func `a value that knows of no session gets the socket on which the agent logged in`() async throws {
         let script = PushScript(Self.logIn)
-        let bench = try await onQueue { try Bench(script) }
+        let fixture = try await onQueue { try Fixture(script) }
         try await eventually("it is parked") { script.inputs.last == .parked }
-        await onQueue { bench.agent.say("x") }
+        await onQueue { fixture.agent.say("x") }
         try await eventually("it is taken") { script.inputs.contains(.received(Array("x".utf8))) }
-        await onQueue { bench.agent.breakSocket() }
+        await onQueue { fixture.agent.breakSocket() }
         try await eventually("the next one is taken") { script.inputs.contains(.opened) }
         // It may be parked again by now.
         let inputs = script.inputs.prefix { $0 != .opened }
         #expect(inputs.last == .disconnected, "\(inputs)")
-        await onQueue { bench.close() }
+        await onQueue { fixture.close() }
     }
 
     @Test func `a value that sleeps is not woken for a socket on which the agent logged in`() async throws {
         let script = PushScript(Self.logIn)
-        let bench = try await onQueue { try Bench(script) }
+        let fixture = try await onQueue { try Fixture(script) }
         try await eventually("it is parked") { script.inputs.last == .parked }
         await onQueue {
-            bench.agent.breakSocket()
-            bench.agent.say("x")
+            fixture.agent.breakSocket()
+            fixture.agent.say("x")
         }
         let bytes = PushServerInput.received(Array("x".utf8))
         try await eventually("bytes wake it") { script.inputs.contains(bytes) }
         // It may be parked again by now.
         let inputs = script.inputs.prefix { $0 != bytes }
         #expect(inputs.suffix(3) == [.parked, .disconnected, .opened], "\(inputs)")
-        expect(await bench.agent.calls.filter { $0.hasPrefix("take") }.last, is: "take 2")
-        await onQueue { bench.close() }
+        expect(await fixture.agent.calls.filter { $0.hasPrefix("take") }.last, is: "take 2")
+        await onQueue { fixture.close() }
     }
 
     @Test func `a value that wants another socket gets one without the opening that was left`() async throws {
@@ -134,24 +134,24 @@ import Testing
             if input == .timePassed { (turn.redial, turn.isRedialWanted) = ("other topics", true) }
             return turn
         }
-        let bench = try await onQueue { try Bench(script) }
+        let fixture = try await onQueue { try Fixture(script) }
         try await eventually("it is parked") { script.inputs.last == .parked }
-        await onQueue { bench.link.tell(.timePassed) }
+        await onQueue { fixture.link.tell(.timePassed) }
         try await eventually("it is dialled anew") { script.inputs.count { $0 == .connected } == 2 }
         expect(script.inputsToLogin.suffix(3), is: [.timePassed, .disconnected, .connected])
-        expect(await bench.agent.calls.drop { $0 != "close" }.prefix(3), is: ["close", "open", "take 1"])
-        #expect(!bench.log.lines.contains { $0.contains("notice") })
-        await onQueue { bench.close() }
+        expect(await fixture.agent.calls.drop { $0 != "close" }.prefix(3), is: ["close", "open", "take 1"])
+        #expect(!fixture.log.lines.contains { $0.contains("notice") })
+        await onQueue { fixture.close() }
     }
 
     @Test func `an agent that forgot the connection gets a new one, whose sockets are numbered anew`() async throws {
         let script = PushScript(Self.logIn)
-        let bench = try await onQueue { try Bench(script) }
+        let fixture = try await onQueue { try Fixture(script) }
         try await eventually("it is parked") { script.inputs.last == .parked }
-        try await onQueue { try bench.agent.restart() }
+        try await onQueue { try fixture.agent.restart() }
         try await eventually("it is logged in anew") { script.inputs.count { $0 == .connected } == 2 }
         expect(script.inputsToLogin.suffix(3), is: [.parked, .disconnected, .connected])
-        await onQueue { bench.close() }
+        await onQueue { fixture.close() }
     }
 
     @Test func `what a turn says goes out before what follows of it`() async throws {
@@ -164,21 +164,21 @@ import Testing
             }
             return turn
         }
-        let bench = try await onQueue { try Bench(script) }
+        let fixture = try await onQueue { try Fixture(script) }
         let id = try #require(ServerMessageID("m"))
         await onQueue {
-            bench.link.onTurn = { turn in
+            fixture.link.onTurn = { turn in
                 if turn.output.count == 6, turn.output.last == UInt8(ascii: " ") {
-                    bench.link.tell(.settled(id, .taken))
+                    fixture.link.tell(.settled(id, .taken))
                 }
                 return true
             }
         }
         try await eventually("it is parked") { script.inputs.last == .parked }
-        await onQueue { bench.agent.say("x") }
-        try await eventually("both are said") { bench.agent.heard().utf8.count == 12 }
-        expect(await bench.agent.heard(), is: "first second")
-        await onQueue { bench.close() }
+        await onQueue { fixture.agent.say("x") }
+        try await eventually("both are said") { fixture.agent.heard().utf8.count == 12 }
+        expect(await fixture.agent.heard(), is: "first second")
+        await onQueue { fixture.close() }
     }
 }
 
