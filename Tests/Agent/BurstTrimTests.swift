@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtonePlatform
+import DialtoneTestSupport
 import Testing
 
 @testable import DialtoneAgent

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtonePlatform
+import DialtoneTestSupport
 import Dispatch
 import Testing
 
@@ -33,9 +34,9 @@ struct AgentQueueTests {
 
     @Test @AgentQueue func `turns run in the order they were queued`() async throws {
         let log = Log<Int>()
-        try await firstValue(of: Void.self) { done in
+        try await answer("the last turn", of: Void.self) { done in
             for number in 0..<100 { AgentQueue.async { log.append(number) } }
-            AgentQueue.async { done.yield() }
+            AgentQueue.async { done(()) }
             log.append(-1)
         }
         #expect(log.entries == [-1] + Array(0..<100))

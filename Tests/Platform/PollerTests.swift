@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtonePlatform
+import DialtoneTestSupport
 import Glibc
 import Testing
 
@@ -52,12 +53,12 @@ struct PollerTests {
         let pair = try SocketPair()
         let log = Log<Int>()
         var registration: Poller.Registration?
-        try await firstValue(of: Void.self) { done in
+        try await answer("the readiness", of: Void.self) { done in
             registration = try Poller.shared.register(pair.near.number, .readable) { _ in
                 log.append(1)
                 guard log.entries.count == 3 else { return }
                 pair.receive()
-                done.yield()
+                done(())
             }
             pair.send()
         }
@@ -87,13 +88,13 @@ struct PollerTests {
         let log = Log<Int>()
         let pairs = try (0..<count).map { _ in try SocketPair() }
         var registrations: [Poller.Registration] = []
-        try await firstValue(of: Void.self) { done in
+        try await answer("the readiness", of: Void.self) { done in
             for (number, pair) in pairs.enumerated() {
                 registrations.append(
                     try Poller.shared.register(pair.near.number, .readable) { _ in
                         pair.receive()
                         log.append(number)
-                        if log.entries.count == count { done.yield() }
+                        if log.entries.count == count { done(()) }
                     })
             }
             for pair in pairs { pair.send() }
@@ -220,10 +221,10 @@ struct PollerTests {
         let kick = try SocketPair()
         var registration: Poller.Registration?
         defer { registration?.cancel() }
-        let result = try await firstValue(of: Result<Void, any Error>.self) { done in
+        let result = try await answer("the readiness", of: Result<Void, any Error>.self) { done in
             registration = try Poller.shared.register(kick.near.number, .readable) { _ in
                 kick.receive()
-                done.yield(Result { try body() })
+                done(Result { try body() })
             }
             kick.send()
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneTestSupport
 import Foundation
 import Glibc
 import Testing
@@ -86,12 +87,12 @@ struct TimersTests {
         let log = Log<String>()
         let timers = timers
         let past = BootClock.now() - .seconds(1)
-        try await firstValue(of: Void.self) { done in
+        try await answer("the timer", of: Void.self) { done in
             _ = timers.schedule(at: past) {
                 AgentQueue.async { log.append("what was queued before") }
                 _ = timers.schedule(at: .zero) {
                     log.append("the new timer")
-                    done.yield()
+                    done(())
                 }
             }
             _ = timers.schedule(at: past + .nanoseconds(1)) { log.append("the other due one") }
@@ -102,19 +103,19 @@ struct TimersTests {
     @Test func `a handler schedules for the very instant that it ran for`() async throws {
         let timers = timers
         let past = BootClock.now()
-        try await firstValue(of: Void.self) { done in
-            _ = timers.schedule(at: past) { _ = timers.schedule(at: past) { done.yield() } }
+        try await answer("the timer", of: Void.self) { done in
+            _ = timers.schedule(at: past) { _ = timers.schedule(at: past) { done(()) } }
         }
     }
 
     @Test func `a handler reschedules itself many times`() async throws {
         let log = Log<Int>()
         let timers = timers
-        try await firstValue(of: Void.self) { done in
+        try await answer("the timer", of: Void.self) { done in
             @AgentQueue func hop(_ number: Int) {
                 log.append(number)
                 guard number < 200 else {
-                    done.yield()
+                    done(())
                     return
                 }
                 _ = timers.schedule(after: .microseconds(number % 3)) { hop(number + 1) }
@@ -188,7 +189,7 @@ struct TimersTests {
     /// Returns once everything scheduled until now for `deadline` or before has had its turn.
     private func until(_ deadline: Duration) async throws {
         let timers = timers
-        try await firstValue(of: Void.self) { done in _ = timers.schedule(at: deadline) { done.yield() } }
+        try await answer("the timer", of: Void.self) { done in _ = timers.schedule(at: deadline) { done(()) } }
     }
 
     private func isArmed(forHours hours: Int) -> Bool {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import DialtonePlatform
-import DialtoneTestSupport
+internal import DialtonePlatform
 
-/// Waits for the one call of a handler. The limit is only there so that a failure ends.
+/// Waits for the first call of a handler. The limit is only there so that a failure ends.
 @AgentQueue
-func answer<T: Sendable>(
-    _ awaited: String, _ begin: @AgentQueue (@escaping @AgentQueue (T) -> Void) -> Void
+package func answer<T: Sendable>(
+    _ awaited: String, of _: T.Type = T.self,
+    _ begin: @AgentQueue (@escaping @AgentQueue (T) -> Void) throws -> Void
 ) async throws -> T {
     try await withCheckedThrowingContinuation { continuation in
         var waiting: CheckedContinuation<T, any Error>? = continuation
@@ -17,9 +17,14 @@ func answer<T: Sendable>(
         let limit = Timers.shared.schedule(after: .seconds(60)) {
             finish(.failure(NothingCame(description: "waited in vain for \(awaited)")))
         }
-        begin {
+        do {
+            try begin {
+                limit.cancel()
+                finish(.success($0))
+            }
+        } catch {
             limit.cancel()
-            finish(.success($0))
+            finish(.failure(error))
         }
     }
 }
