@@ -5,17 +5,6 @@ import Testing
 
 /// What a user sees of an outage, from its beginning to its end.
 @Suite("Notices") struct BoardTests {
-    private static let down = "show 1: office is down / Since 1000 s: refused [Redial]"
-
-    /// A wall that an outage has been shown on.
-    private func wallWithOutage() -> Wall {
-        var wall = Wall()
-        wall.take(.snapshot([.down()]))
-        wall.pass(.seconds(600))
-        #expect(wall.news() == [Self.down])
-        return wall
-    }
-
     @Test func `an outage is shown after ten minutes, once, and withdrawn when it is over`() {
         var wall = Wall()
         wall.take(.snapshot([.up()]))
@@ -25,7 +14,7 @@ import Testing
         wall.pass(.milliseconds(599_999))
         #expect(wall.news() == [])
         wall.pass(.milliseconds(1))
-        #expect(wall.news() == [Self.down])
+        #expect(wall.news() == [Wall.outage])
         #expect(wall.board.deadline == nil, "nothing is waited for")
         for _ in 0..<3 { wall.take(.changed(.down())) }
         wall.pass(.seconds(100_000))
@@ -50,7 +39,7 @@ import Testing
     }
 
     @Test func `it is updated when it says something else, and not more often than once a minute`() {
-        var wall = wallWithOutage()
+        var wall = Wall.withOutage()
         wall.take(.changed(.down("office", "no route")))
         #expect(wall.news() == ["update 1: office is down / Since 1000 s: no route [Redial]"])
         wall.take(.changed(.down("office", "refused")))
@@ -68,7 +57,7 @@ import Testing
     }
 
     @Test func `what the user closed does not come again for the same outage`() {
-        var wall = wallWithOutage()
+        var wall = Wall.withOutage()
         wall.close(1)
         wall.take(.changed(.down("office", "no route")))
         wall.take(.daemonWent)
@@ -83,7 +72,7 @@ import Testing
     }
 
     @Test func `an outage whose beginning is told a little differently is the same one`() {
-        var wall = wallWithOutage()
+        var wall = Wall.withOutage()
         for milliseconds in [-3, 3, -1] {
             wall.take(.changed(.down().with { $0.downSince = .seconds(1000) + .milliseconds(milliseconds) }))
         }
@@ -91,7 +80,7 @@ import Testing
     }
 
     @Test func `an outage whose end was missed is another one`() {
-        var wall = wallWithOutage()
+        var wall = Wall.withOutage()
         wall.take(.snapshot([.down(since: 1600)]))
         #expect(wall.news() == ["withdraw 1"])
         wall.pass(.seconds(600))
@@ -116,7 +105,7 @@ import Testing
     }
 
     @Test func `its button dials anew, and an outage that stands is shown again after the same time`() {
-        var wall = wallWithOutage()
+        var wall = Wall.withOutage()
         wall.take(.pressed(id: 1))
         #expect(wall.news() == ["redial office", "withdraw 1"])
         wall.close(1)
@@ -130,7 +119,7 @@ import Testing
     }
 
     @Test func `while the agent is away nothing new is said of connections, and what stands stays`() {
-        var wall = wallWithOutage()
+        var wall = Wall.withOutage()
         wall.take(.changed(.down("van", since: 1600)))
         wall.take(.agentLost)
         wall.pass(.seconds(3000))
@@ -146,7 +135,7 @@ import Testing
     }
 
     @Test func `a connection that is closed is no outage`() {
-        var wall = wallWithOutage()
+        var wall = Wall.withOutage()
         wall.take(.closed("office"))
         #expect(wall.news() == ["withdraw 1"])
     }
@@ -198,11 +187,7 @@ import Testing
     }
 
     @Test func `a daemon that takes another's place is shown everything, and one after the other not too often`() {
-        var wall = Wall()
-        wall.take(.daemonCame)
-        wall.take(.snapshot([.down()]))
-        wall.pass(.seconds(600))
-        _ = wall.news()
+        var wall = Wall.withOutage()
         wall.take(.daemonCame)
         wall.pass(.seconds(9))
         #expect(wall.news() == [])
@@ -233,20 +218,15 @@ import Testing
     }
 
     @Test func `one that is over while it is updated is withdrawn at once`() {
-        var wall = Wall()
-        wall.take(.snapshot([.down()]))
-        wall.pass(.seconds(600))
+        var wall = Wall.withOutage()
         wall.answersAtOnce = false
-        _ = wall.news()
         wall.take(.changed(.down("office", "no route")))
         wall.take(.changed(.up()))
         #expect(wall.news() == ["withdraw 1"])
     }
 
     @Test func `one that is closed while it is updated stays closed`() {
-        var wall = Wall()
-        wall.take(.snapshot([.down()]))
-        wall.pass(.seconds(600))
+        var wall = Wall.withOutage()
         wall.answersAtOnce = false
         wall.take(.changed(.down("office", "no route")))
         wall.close(1)

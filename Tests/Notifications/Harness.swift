@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneNotifications
+import Testing
 
 /// A board, a clock that the test turns, and a daemon that the test plays.
 struct Wall {
@@ -18,6 +19,17 @@ struct Wall {
 
     /// - Parameter hasBus: whether the bus is connected to.
     init(hasBus: Bool = true) { if hasBus { take(.daemonCame) } }
+
+    static let outage = "show 1: office is down / Since 1000 s: refused [Redial]"
+
+    /// One that an outage has been shown on.
+    static func withOutage() -> Wall {
+        var wall = Wall()
+        wall.take(.snapshot([.down()]))
+        wall.pass(.seconds(600))
+        #expect(wall.news() == [outage])
+        return wall
+    }
 
     /// Tells the board something, and does what it says.
     mutating func take(_ input: NoticeInput) {
