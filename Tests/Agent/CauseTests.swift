@@ -3,6 +3,7 @@
 import DialtoneAPI
 import DialtoneConnection
 import DialtoneNetworkPath
+import DialtoneTestSupport
 import Testing
 
 @testable import DialtoneAgent

@@ -234,7 +234,8 @@ struct ConfigurationFilesTests {
         #expect(error?.description == "\(main): reading it: No such file or directory")
     }
 
-    @Test(arguments: [0o664, 0o646, 0o666]) func `a file that others may write is refused`(mode: Int) throws {
+    @Test(arguments: [0o664, 0o646, 0o666] as [mode_t])
+    func `a file that others may write is refused`(mode: mode_t) throws {
         let fixture = try ConfigurationFixture()
         try fixture.write("", to: "connections.d/a.toml", mode: mode)
         let refused = "writable by others than its owner, who could name programs to run; chmod go-w"

@@ -159,7 +159,7 @@ private final class SilentLauncher {
 @AgentQueue
 final class LaunchFixture {
     private(set) var agent: RestartFixture
-    private let server: WakeBenchServer
+    private let server: WakeServer
     private let configured: ConfiguredConnection
 
     /// Launches for processes that have not got the rights themselves; `nil` for those that have.
@@ -185,7 +185,7 @@ final class LaunchFixture {
     init(_ settings: WakeSettings, launcher: LauncherClient? = nil) throws {
         let choice = Choice(launcher)
         self.choice = choice
-        server = try WakeBenchServer()
+        server = try WakeServer()
         agent = try RestartFixture { choice.wakes() }
         configured = ConfiguredConnection(
             name: "office", policy: ConnectionPolicy(remote: try Remote("tcp://127.0.0.1:\(server.port)")),

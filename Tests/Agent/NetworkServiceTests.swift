@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtonePlatform
+import DialtoneTestSupport
 import DialtoneVarlink
 import Testing
 

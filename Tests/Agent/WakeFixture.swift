@@ -20,7 +20,7 @@ import Testing
 @AgentQueue
 final class WakeFixture {
     let fixture: RegistryFixture
-    let server: WakeBenchServer
+    let server: WakeServer
     let wakes: WakeContext
 
     init(
@@ -29,7 +29,7 @@ final class WakeFixture {
     ) throws {
         fixture = RegistryFixture(continuity: continuity)
         wakes = fixture.wakes
-        server = try WakeBenchServer()
+        server = try WakeServer()
         fixture.network.path = Path(
             status: .satisfied, source: .loopback, destination: .loopback, isLocalAddress: true, supportsIPv4: true)
         var policy = try fixture.policy("tcp://127.0.0.1:\(server.port)")
@@ -93,23 +93,42 @@ extension WakeFixture {
 
 /// One server with one client at a time.
 @AgentQueue
-final class WakeBenchServer {
+final class WakeServer {
     private let listener: LoopbackListener
     nonisolated let port: UInt16
     private var peer: CInt = -1
     private var received: [UInt8] = []
+    private var watch: Poller.Registration?
+    /// Those that were greeted.
+    private var waiting: [CInt] = []
 
     init() throws {
         listener = try LoopbackListener()
         port = listener.port
     }
 
-    isolated deinit { if peer >= 0 { close(peer) } }
+    isolated deinit {
+        watch?.cancel()
+        for client in waiting + [peer] where client >= 0 { close(client) }
+    }
 
     func accept() async throws {
-        try await eventually("the server has its client") { listener.hasClient }
+        try await eventually("the server has its client") { watch == nil ? listener.hasClient : !waiting.isEmpty }
         if peer >= 0 { close(peer) }
-        (peer, received) = (try listener.accept().release(), [])
+        (peer, received) = (watch == nil ? try listener.accept().release() : waiting.removeFirst(), [])
+    }
+
+    /// Says something to each client as soon as it is there, by its number. A login waits for its answer for ten
+    /// seconds, and the test may have to wait longer for its turn.
+    func greet(_ text: @escaping @AgentQueue (Int) -> String) throws {
+        var count = 0
+        watch = try Poller.shared.register(listener.number, .readable) { [weak self] _ in
+            guard let self, listener.hasClient, let client = try? listener.accept().release() else { return }
+            count += 1
+            waiting.append(client)
+            let greeting = text(count)
+            #expect(Glibc.send(client, greeting, greeting.utf8.count, CInt(MSG_NOSIGNAL)) == greeting.utf8.count)
+        }
     }
 
     func send(_ text: String) { precondition(Glibc.send(peer, text, text.utf8.count, CInt(MSG_NOSIGNAL)) > 0) }

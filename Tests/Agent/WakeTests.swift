@@ -112,10 +112,10 @@ struct WakeTests {
             let answer = ExpectedAnswer(BytePattern(Array("+".utf8)))
             policy.opening = Opening([.init(send: Array("LOGIN".utf8), answer: answer)])
         }
+        try fixture.server.greet { "+flow\($0)\n" }
         fixture.wakes.isWatched = { _, _ in true }
         for epoch in 1...3 {
             try await fixture.ready(epoch)
-            fixture.server.send("+flow\(epoch)\n")
             try await eventually("it came") {
                 fixture.connection?.epoch == epoch && fixture.connection?.unreadBytes == 6
             }

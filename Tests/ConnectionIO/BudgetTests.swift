@@ -3,6 +3,7 @@
 import DialtoneConnection
 import DialtoneNetworkPath
 import DialtonePlatform
+import DialtoneTestSupport
 import Testing
 
 @testable import DialtoneConnectionIO

@@ -3,6 +3,7 @@
 import DialtoneCoalescing
 import DialtoneNetworkPath
 import DialtonePlatform
+import DialtoneTestSupport
 import Testing
 
 @testable import DialtoneConnection

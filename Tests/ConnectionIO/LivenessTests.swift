@@ -4,6 +4,7 @@ import DialtoneExpectations
 import DialtoneNetworkPath
 import DialtonePlatform
 import DialtoneTLSTestSupport
+import DialtoneTestSupport
 import Synchronization
 import Testing
 

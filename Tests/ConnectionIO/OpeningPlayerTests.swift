@@ -3,6 +3,7 @@
 import DialtoneExpectations
 import DialtonePlatform
 import DialtoneTLSTestSupport
+import DialtoneTestSupport
 import Glibc
 import Testing
 

@@ -3,6 +3,7 @@
 import DialtoneNetworkPath
 import DialtonePlatform
 import DialtoneTLSTestSupport
+import DialtoneTestSupport
 import Dispatch
 import Glibc
 

@@ -2,6 +2,7 @@
 
 import DialtoneNetworkPath
 import DialtonePlatform
+import DialtoneTestSupport
 import Dispatch
 import Testing
 

@@ -38,7 +38,7 @@ struct KeepaliveStories {
                 let counts = try await fixture.serverCounts()
                 return counts.received == 2 * counts.sent
             }
-            expect(await fixture.unreadBytes, is: 0)
+            try await eventually("the answers are read") { await fixture.unreadBytes == 0 }
             expect(await fixture.events.last, is: ready)
         }
     }
@@ -57,7 +57,7 @@ struct KeepaliveStories {
                 try await fixture.serverCounts().received >= before.received + 125
             }
             try await eventually("the answers to four") { try await fixture.serverCounts().sent >= before.sent + 92 }
-            expect(await fixture.unreadBytes, is: 0)
+            try await eventually("these are read") { await fixture.unreadBytes == 0 }
             expect(await fixture.events.last, is: ready)
         }
     }

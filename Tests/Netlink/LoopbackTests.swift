@@ -73,7 +73,7 @@ struct LoopbackTests {
     /// The sources in the answers to one question from each of `sources`.
     private static func answeredSources(to sources: [IPAddress], by lookup: RouteLookup) throws -> [IPAddress?] {
         let queries = sources.map { source in
-            var query = RouteQuery(loopback)
+            var query = RouteQuery(.loopback)
             query.source = source
             return PreparedQuery(query)
         }

@@ -210,8 +210,8 @@ struct PollerTests {
         try trigger()
         var registration: Poller.Registration?
         defer { registration?.cancel() }
-        return try await firstValue { ready in
-            registration = try Poller.shared.register(descriptor, interest) { ready.yield($0) }
+        return try await answer("the readiness") { ready in
+            registration = try Poller.shared.register(descriptor, interest) { ready($0) }
         }
     }
 

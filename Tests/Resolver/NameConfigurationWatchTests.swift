@@ -64,7 +64,7 @@ struct NameConfigurationWatchTests {
 
     /// Returns when what happened to any file before the call was heard: a change made after it was.
     private func settle() async throws {
-        let witness = try Fixture()
+        let witness = Fixture()
         witness.start()
         try witness.write("192.0.2.99")
         _ = await witness.next()
@@ -73,7 +73,7 @@ struct NameConfigurationWatchTests {
     @Test(arguments: [true, false]) func `a file replaced or written in place is read again`(atomically: Bool)
         async throws
     {
-        let fixture = try Fixture()
+        let fixture = Fixture()
         try fixture.write("192.0.2.1")
         fixture.start()
         #expect(fixture.now == ["192.0.2.1"])
@@ -83,7 +83,7 @@ struct NameConfigurationWatchTests {
     }
 
     @Test func `a file that is created later is read once it is written`() async throws {
-        let fixture = try Fixture()
+        let fixture = Fixture()
         fixture.start()
         #expect(fixture.now == [])
         try fixture.write("192.0.2.1", atomically: false)
@@ -91,7 +91,7 @@ struct NameConfigurationWatchTests {
     }
 
     @Test func `a file that goes leaves no servers`() async throws {
-        let fixture = try Fixture()
+        let fixture = Fixture()
         try fixture.write("192.0.2.1")
         fixture.start()
         unlink("\(fixture.directory)/resolv.conf")
@@ -99,7 +99,7 @@ struct NameConfigurationWatchTests {
     }
 
     @Test func `a change that leaves the meaning as it is is not told`() async throws {
-        let fixture = try Fixture()
+        let fixture = Fixture()
         try fixture.write("192.0.2.1")
         fixture.start()
         try fixture.write("192.0.2.1\n# search example.com\n\n; options ndots:2")
@@ -111,7 +111,7 @@ struct NameConfigurationWatchTests {
     }
 
     @Test func `what else changes the answers is told apart`() async throws {
-        let fixture = try Fixture()
+        let fixture = Fixture()
         try fixture.write("192.0.2.1")
         fixture.start()
         try fixture.write("192.0.2.1\nsearch example.com")
@@ -129,7 +129,7 @@ struct NameConfigurationWatchTests {
     }
 
     @Test func `a refresh tells what differs and nothing else`() async throws {
-        let fixture = try Fixture()
+        let fixture = Fixture()
         try fixture.write("192.0.2.1")
         fixture.start()
         fixture.watch?.refresh()
@@ -144,7 +144,7 @@ struct NameConfigurationWatchTests {
     }
 
     @Test func `a link is followed to its target and to its next`() async throws {
-        let fixture = try Fixture()
+        let fixture = Fixture()
         for manager in ["one", "two"] {
             try FileManager.default.createDirectory(
                 atPath: "\(fixture.directory)/\(manager)", withIntermediateDirectories: true)
@@ -168,7 +168,7 @@ struct NameConfigurationWatchTests {
     }
 
     @Test func `a target whose directory does not exist yet is found when it comes`() async throws {
-        let fixture = try Fixture()
+        let fixture = Fixture()
         fixture.link("resolv.conf", to: "run/manager/stub.conf")
         fixture.start()
         #expect(fixture.now == [])
@@ -179,7 +179,7 @@ struct NameConfigurationWatchTests {
     }
 
     @Test func `a loop of links has no servers`() throws {
-        let fixture = try Fixture()
+        let fixture = Fixture()
         fixture.link("resolv.conf", to: "other.conf")
         fixture.link("other.conf", to: "resolv.conf")
         fixture.start()
@@ -187,7 +187,7 @@ struct NameConfigurationWatchTests {
     }
 
     @Test func `after cancel nothing is told`() async throws {
-        let fixture = try Fixture()
+        let fixture = Fixture()
         try fixture.write("192.0.2.1")
         fixture.start()
         fixture.watch?.cancel()

@@ -15,6 +15,7 @@ extension IPAddress {
 package final class LoopbackListener: Sendable {
     private let socket: OwnedDescriptor
     package let address: IPAddress
+    package var number: CInt { socket.number }
     /// Of the kernel's choice.
     package let port: UInt16
 
