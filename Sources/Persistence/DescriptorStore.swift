@@ -30,7 +30,7 @@ package final class DescriptorStore {
     /// How fast each user stores what is kept.
     private var paces: [UInt32: TokenBucket] = [:]
     private var newest: UInt64 = 0
-    /// How many descriptors a number has, where that is more than one.
+    /// How many descriptors each number has.
     private var sizes: [UInt64: Int] = [:]
     private var hasComplained = false
     /// The users who were told of in the log: once each, and no more than ``mostUsersTold``.
@@ -50,7 +50,7 @@ package final class DescriptorStore {
         self.limit = limit - Self.reserved
         let count = left.values.reduce(0) { $0 + $1.count }
         places = StorePlaces(limit: limit - Self.reserved, left: count)
-        sizes = left.mapValues(\.count).filter { $0.value != 1 }
+        sizes = left.mapValues(\.count)
         self.left = left
         self.logger = logger
         newest = left.keys.max() ?? 0
@@ -115,7 +115,7 @@ package final class DescriptorStore {
             return nil
         }
         newest += 1
-        if descriptors.count != 1 { sizes[newest] = descriptors.count }
+        sizes[newest] = descriptors.count
         return newest
     }
 
@@ -127,7 +127,9 @@ package final class DescriptorStore {
     }
 
     fileprivate func discard(_ number: UInt64, of holder: StorePlaces.Holder?) {
-        places.giveBack(sizes.removeValue(forKey: number) ?? 1, for: holder)
+        // Of a number that the manager did not hand on there is nothing here, and no place is taken.
+        guard let size = sizes.removeValue(forKey: number) else { return }
+        places.giveBack(size, for: holder)
         do throws(SystemError) {
             try manager.remove(Self.name(of: number))
         } catch {
