@@ -28,7 +28,9 @@ extension Flow {
 
     /// Whether something may wait for the client: also where the socket says nothing. What is there must not be lost
     /// for that.
-    var mayHaveUnread: Bool { knownUnread != 0 || isBehind }
+    ///
+    /// `dialtone-tls` is asked about first: what it passes on in between is there then.
+    var mayHaveUnread: Bool { isBehind || knownUnread != 0 }
 
     /// The same; `nil` where the socket says nothing.
     var knownUnread: Int? {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtonePlatform
+internal import DialtoneRelayMessages
 internal import Glibc
 
 // What is made of input, and how much, is its peers' choice: an answer may come byte by byte. So it is done in turns,
@@ -32,9 +33,14 @@ extension Flow: TurnTaker {
         if poll(&entry, 1, 0) == 1 { noted(.writable) }
     }
 
-    /// Whether something has come that `dialtone-tls` has not decrypted yet.
+    /// Whether something has come that `dialtone-tls` has not passed on yet: it lies in the socket, or there.
     var isBehind: Bool {
-        guard let secured, !secured.hasTakenAll, let socketNumber else { return false }
-        return socketNumber.unreadBytes ?? 0 > 0
+        guard let secured, let socketNumber else { return false }
+        // What is done with is asked for first: what comes in between counts as not passed on.
+        guard let settled = secured.counts?.settled, let received = Progress.received(ofTCP: socketNumber) else {
+            // An earlier version of it does not say. After its word of the end nothing is known.
+            return !secured.hasTakenAll && socketNumber.unreadBytes ?? 0 > 0
+        }
+        return settled.rest(of: received.count) > (received.mayCountEnd ? 1 : 0) && secured.isServed
     }
 }

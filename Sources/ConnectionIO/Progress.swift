@@ -15,10 +15,6 @@ struct Progress {
     /// Whether less may have been done than is counted: it is no beginning to count from.
     private(set) var isAhead = false
 
-    /// Those in which the peer has ended its stream, and this end has not been reset (RFC 9293, section 3.3.2).
-    private static let statesAfterTheEnd = [TCP_CLOSE_WAIT, TCP_LAST_ACK, TCP_CLOSING, TCP_TIME_WAIT].map {
-        UInt8($0)
-    }
     /// The counts are asked for one after the other, until none has changed in between: on a line that is never quiet
     /// that is soon as well.
     static let mostTries = 8
@@ -44,10 +40,7 @@ struct Progress {
                 let present = Counts(of: number)
             else { return nil }
             if present == counts {
-                // The kernel counts the end of the peer's stream as one byte received (`tcp_data_queue` in
-                // net/ipv4/tcp_input.c).
-                let end: UInt64 = Self.statesAfterTheEnd.contains(counts.state) ? 1 : 0
-                read = counts.received &- end &- UInt64(unread)
+                read = counts.received &- counts.end &- UInt64(unread)
                 written = counts.acknowledged &+ UInt64(unacknowledged)
                 isReset = counts.state == TCP_CLOSE
                 return
@@ -55,6 +48,12 @@ struct Progress {
             counts = present
         }
         return nil
+    }
+
+    /// How many bytes have come over a TCP socket, read or not, without the end of the peer's stream; with it, as the
+    /// case may be, where the stream is over for the kernel. `nil` where the kernel does not say.
+    static func received(ofTCP number: CInt) -> (count: UInt64, mayCountEnd: Bool)? {
+        Counts(of: number).map { ($0.received &- $0.end, $0.state == TCP_CLOSE) }
     }
 
     /// What the holder of the socket has done on it since `start`.
@@ -72,6 +71,15 @@ private struct Counts: Equatable {
     let state: UInt8
     let acknowledged: UInt64
     let received: UInt64
+
+    /// Those in which the peer has ended its stream, and this end has not been reset (RFC 9293, section 3.3.2).
+    private static let statesAfterTheEnd = [TCP_CLOSE_WAIT, TCP_LAST_ACK, TCP_CLOSING, TCP_TIME_WAIT].map {
+        UInt8($0)
+    }
+
+    /// The end of the peer's stream, which the kernel counts as one byte received (`tcp_data_queue` in
+    /// net/ipv4/tcp_input.c).
+    var end: UInt64 { Self.statesAfterTheEnd.contains(state) ? 1 : 0 }
 
     init?(of number: CInt) {
         let (stateOffset, acknowledgedOffset, receivedOffset, size) = (0, 120, 128, 136)

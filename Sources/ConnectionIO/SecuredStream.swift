@@ -102,6 +102,12 @@ final class SecuredStream {
     /// How far the stream is; `nil` where nobody counts.
     var counts: StreamCounts? { relay.counts(at: place) }
 
+    /// Whether `dialtone-tls` still has it: whatever it has not passed on is lost otherwise.
+    var isServed: Bool {
+        var entry = pollfd(fd: channel.number, events: 0, revents: 0)
+        return poll(&entry, 1, 0) == 0
+    }
+
     // MARK: - What is heard
 
     /// Calls `handler` whenever there may be a word.

@@ -18,6 +18,31 @@ package struct StreamCounts: Hashable, Sendable {
     package var sent: UInt64 = 0
     /// Whether something is being done that is counted already: what is there now may be less.
     package var isAhead = false
+    /// How much of what came from the server is done with; `nil` where a version counts that does not say.
+    package var settled: Settled?
+
+    /// How much of what came over the TCP socket is done with: the client's end of the pair has what it says.
+    package enum Settled: Hashable, Sendable {
+        /// So many bytes, without the highest bits. A record of which a part is missing says nothing, so the part
+        /// that is there is done with.
+        case bytes(UInt32)
+        /// All that ever comes.
+        case all
+
+        /// What fits beside the marks. `dialtone-tls` and the socket hold a thousandth of that at most.
+        fileprivate static let mask: UInt64 = (1 << 29) - 1
+
+        /// So many bytes.
+        package init(bytes count: UInt64) { self = .bytes(UInt32(count & Self.mask)) }
+
+        /// How many bytes are not done with when so many have come.
+        package func rest(of received: UInt64) -> UInt64 {
+            switch self {
+            case .bytes(let count): (received &- UInt64(count)) & Self.mask
+            case .all: 0
+            }
+        }
+    }
 
     /// A stream that has not begun.
     package init() {}
@@ -48,13 +73,34 @@ package struct StreamCounts: Hashable, Sendable {
 
     /// How much of the file a flow has.
     private static let size = 32
+    // The flags below the mark. An earlier version of `dialtone-tls` writes the first alone, and leaves 0 in the place
+    // of the others; an earlier agent reads the first alone.
     private static let aheadBit: UInt64 = 1
+    private static let settledBit: UInt64 = 2
+    private static let allBit: UInt64 = 4
+    private static let settledShift: UInt64 = 3
+
+    private var flags: UInt64 {
+        let settled: UInt64 =
+            switch settled {
+            case .bytes(let count): Self.settledBit | UInt64(count) << Self.settledShift
+            case .all: Self.settledBit | Self.allBit
+            case nil: 0
+            }
+        return settled | (isAhead ? Self.aheadBit : 0)
+    }
+
+    private mutating func take(flags: UInt64) {
+        isAhead = flags & Self.aheadBit != 0
+        guard flags & Self.settledBit != 0 else { return settled = nil }
+        settled = flags & Self.allBit != 0 ? .all : Settled(bytes: flags >> Self.settledShift)
+    }
 
     /// Writes them to a flow's place.
     package func write(to file: borrowing OwnedDescriptor, at place: Place) {
         withUnsafeTemporaryAllocation(of: UInt64.self, capacity: 4) { numbers in
             (numbers[0], numbers[1], numbers[2]) = (delivered, taken, sent)
-            numbers[3] = UInt64(place.mark) << 32 | (isAhead ? Self.aheadBit : 0)
+            numbers[3] = UInt64(place.mark) << 32 | flags
             // Of a file in memory it fails where there is no memory; what stands there then is older.
             _ = pwrite(file.number, numbers.baseAddress, Self.size, off_t(place.number) * off_t(Self.size))
         }
@@ -69,7 +115,7 @@ package struct StreamCounts: Hashable, Sendable {
             else { return nil }
             var counts = StreamCounts()
             (counts.delivered, counts.taken, counts.sent) = (numbers[0], numbers[1], numbers[2])
-            counts.isAhead = numbers[3] & Self.aheadBit != 0
+            counts.take(flags: numbers[3])
             return counts
         }
         guard let numbers else { return nil }

@@ -30,6 +30,8 @@ final class RelayWorker {
     private static let trimMilliseconds: CInt = 1000
     /// How many such flows a user may have with one thread. Each holds a record of TLS, and a socket full of bytes.
     private static let mostLetGo = 64
+    /// How many flows are behind with their counts while there is much to do.
+    private static let mostUncounted = 64
 
     /// What is done in a turn.
     private enum Work {
@@ -43,6 +45,8 @@ final class RelayWorker {
     private var nextNumber: UInt64 = 1
     private var order = TurnOrder<Work>()
     private var letGo: Set<UInt64> = []
+    /// Those that have something to write down.
+    private var uncounted: Set<UInt64> = []
     /// When they are looked at next.
     private var nextLook = Duration.zero
     /// How many handshakes began since memory was last given back.
@@ -68,6 +72,7 @@ final class RelayWorker {
     func run() -> Never {
         var events = [epoll_event](repeating: epoll_event(), count: Self.eventsPerTurn)
         while true {
+            if order.isEmpty || uncounted.count >= Self.mostUncounted { count() }
             let count = epoll_wait(set, &events, CInt(events.count), timeout)
             if count == 0, order.isEmpty, begun >= Self.burst {
                 ResidentMemory.trim()
@@ -118,10 +123,16 @@ final class RelayWorker {
         let heard = flow.heard
         flow.takeTurn(buffer)
         if flow.isOver { return close(flow, number) }
+        if flow.owesCount { uncounted.insert(number) }
         if flow.waitsSince != nil { wait(for: flow, number) }
         for part in RelayedFlow.Part.allCases {
             if heard[part] != nil || flow.watched[part] != flow.interest(in: part) { watch(flow, number, part) }
         }
+    }
+
+    private func count() {
+        for number in uncounted { flows[number]?.publish() }
+        uncounted.removeAll(keepingCapacity: true)
     }
 
     private func watch(_ flow: RelayedFlow, _ number: UInt64, _ part: RelayedFlow.Part) {

@@ -36,6 +36,8 @@ final class RelayedFlow {
     private let place: StreamCounts.Place
     private var counts = StreamCounts()
     private var published = StreamCounts()
+    /// How many bytes came from the socket.
+    private var received: UInt64 = 0
 
     /// What has come since the last turn.
     var heard: [Part: Events] = [:]
@@ -47,6 +49,8 @@ final class RelayedFlow {
     private(set) var isOver = false
     /// Of one that has ended and that the agent has let go of: since when its client has taken nothing.
     private(set) var waitsSince: Duration?
+    /// Whether there is something to write down, once there is time.
+    private(set) var owesCount = false
 
     // What the agent knows, and what it has said.
     private var isOpen = false
@@ -103,7 +107,7 @@ final class RelayedFlow {
         if heard[.stream] != nil || isEndedHere { takeFromClient(buffer) }
         if heard[.stream, default: []].contains(.hangUp) { isDeserted = true }
         send()
-        publish()
+        countTurn()
         judge(isBroken: isBroken)
     }
 
@@ -129,7 +133,10 @@ final class RelayedFlow {
     private func receive(_ buffer: UnsafeMutableRawBufferPointer) {
         guard session.wantsInput, !isSocketAtEnd else { return }
         let count = recv(socket.number, buffer.baseAddress, Self.bufferSize, CInt(MSG_DONTWAIT))
-        if count > 0 { return session.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
+        if count > 0 {
+            received += UInt64(count)
+            return session.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        }
         // A socket that refuses what is sent says no more than what it has already.
         if count < 0, errno == EINTR || (errno == EAGAIN && socketError == nil) { return }
         if count < 0, errno != EAGAIN { socketError = errno }
@@ -206,11 +213,35 @@ final class RelayedFlow {
     }
 
     /// Writes down how far it is. Not once the agent has let go of it: its place may be another flow's then.
-    private func publish(ahead: Bool = false) {
+    func publish(ahead: Bool = false) {
         counts.isAhead = ahead
+        if !ahead { settle() }
+        owesCount = false
         guard counts != published, !isLetGo else { return }
         published = counts
         counts.write(to: countsFile.descriptor, at: place)
+    }
+
+    /// Writes down what a turn did. If nothing of what it took is for the client, as with a part of a record, that
+    /// waits until there is time: so a record that comes in many pieces costs no more calls than another.
+    private func countTurn() {
+        settle()
+        counts.isAhead = false
+        var delivered = published
+        delivered.settled = counts.settled
+        if counts == delivered { owesCount = counts != published } else { publish() }
+    }
+
+    /// Counts what has come as done with, unless plaintext of it waits for room in the pair.
+    private func settle() {
+        guard isOpen else { return }
+        if serversEnd != nil {
+            counts.settled = .all
+        } else if session.unreadPlaintext == 0 {
+            counts.settled = .init(bytes: received)
+        } else if counts.settled == nil {
+            counts.settled = .init(bytes: 0)
+        }
     }
 
     // MARK: - The end

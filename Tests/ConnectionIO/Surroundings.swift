@@ -37,10 +37,13 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
     let events = Inbox<ConnectionEvent>()
     /// The flows on which a message was answered.
     let answered = Inbox<UInt64>()
-    private(set) lazy var context = DialerContext(paths: self, names: self, relay: .test, intervals: intervals)
+    /// How flows get TLS.
+    private let relay: RelayAccess
+    private(set) lazy var context = DialerContext(paths: self, names: self, relay: relay, intervals: intervals)
 
-    init(_ path: Path) {
+    init(_ path: Path, relay: RelayAccess = .test) {
         self.path = path
+        self.relay = relay
     }
 
     var watchedPaths: Int { observers.count }

@@ -81,8 +81,32 @@ final class RelayLink {
         unsent += server.takeOutput()
         guard !unsent.isEmpty, line >= 0 else { return }
         let count = send(line, unsent, unsent.count, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
-        if count > 0 { unsent.removeFirst(count) }
+        guard count > 0 else { return }
+        unsent.removeFirst(count)
+        carried += UInt64(count)
     }
+
+    /// How many bytes of the server's are on the line, or were.
+    private(set) var carried: UInt64 = 0
+
+    /// So many of the bytes that the server has to send, and no more.
+    func sendFromServer(_ count: Int) {
+        unsent += server.takeOutput()
+        let part = Array(unsent.prefix(count))
+        let sent = send(line, part, part.count, CInt(MSG_NOSIGNAL))
+        precondition(sent == part.count, "the line is empty")
+        unsent.removeFirst(sent)
+        carried += UInt64(sent)
+    }
+
+    /// Whether `dialtone-tls` has taken all that is on the line.
+    var isLineEmpty: Bool {
+        var count: CInt = 0
+        return ioctl(line, UInt(TIOCOUTQ), &count) == 0 && count == 0
+    }
+
+    /// Whether all is counted as done with that the server has sent.
+    var isSettled: Bool { counted.settled == .init(bytes: carried) }
 
     /// How much the server has that the line does not take.
     var backlog: Int { unsent.count }

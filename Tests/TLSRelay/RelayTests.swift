@@ -63,6 +63,47 @@ struct RelayTests {
         #expect(link.run { link.server.received.count == written }, "\(link.server.received.count) of \(written)")
     }
 
+    // MARK: - What is done with
+
+    @Test func `what a client has no room for is not done with before it reads`() throws {
+        let link = try secured()
+        #expect(link.run { link.isSettled }, "\(link.carried) were sent, \(link.counted)")
+        // Until the pair is full, a record waits for room in it, and another one on the line.
+        var total = 0
+        var isFull: Bool { link.counted.delivered + 10_000 < total }
+        while !isFull, total < 10_000_000 {
+            link.server.send(Array(burst[..<10_000]))
+            total += 10_000
+            link.step()
+            #expect(
+                link.run { link.backlog == 0 && (link.isSettled || link.isLineEmpty || isFull) },
+                "\(link.carried) were sent, \(link.counted)")
+        }
+        let counted = link.counted
+        let rest = try #require(counted.settled).rest(of: link.carried)
+        #expect(rest > 20_000, "\(total) in \(link.carried) were sent, \(counted)")
+        #expect(link.run(reading: true) { link.read.count == total }, "\(link.read.count) of \(total)")
+        #expect(link.run { link.isSettled }, "\(link.carried) were sent, \(link.counted)")
+        link.server.close()
+        #expect(link.run { link.words.last == .ended(nil) }, "\(link.words)")
+        expect(link.counted.settled, is: .all)
+    }
+
+    @Test func `a part of a record is done with, and so is what has nothing for the client`() throws {
+        let link = try secured()
+        link.server.updateKeys(requesting: false)
+        #expect(link.run { link.isSettled }, "\(link.carried) were sent, \(link.counted)")
+        link.server.send(Array("INVITE".utf8))
+        for count in [3, 4] {
+            link.sendFromServer(count)
+            let deadline = BootClock.now() + .seconds(30)
+            while !link.isSettled, BootClock.now() < deadline { sched_yield() }
+            #expect(link.isSettled, "\(link.carried) were sent, \(link.counted)")
+        }
+        #expect(link.counted.delivered == 0)
+        #expect(link.run(reading: true) { link.read.count == 6 && link.isSettled }, "\(link.counted)")
+    }
+
     // MARK: - Ends
 
     @Test func `the server's end is the client's, and what it wrote too late resets nothing`() throws {
