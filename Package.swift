@@ -344,8 +344,8 @@ let package = Package(
             "Agent",
             [
                 "Agent", "CLabSupport", "Coalescing", "Configuration", "Connection", "ConnectionIO", "DialtoneAPI",
-                "NetworkPath", "Persistence", "Platform", "PrivilegedLauncher", "Processes", "Reachability", "Systemd",
-                "TestSupport", "Varlink", logging, ordered,
+                "NetworkPath", "Persistence", "Platform", "PrivilegedLauncher", "Processes", "Reachability",
+                "RelayMessages", "Systemd", "TestSupport", "Varlink", logging, ordered,
             ]),
         // The state machine in virtual time; the whole on a real kernel; the house rules.
         tests(

@@ -3,7 +3,6 @@
 package import DialtoneConnection
 internal import DialtonePlatform
 package import DialtoneRelayMessages
-internal import Glibc
 
 /// What of a connection's flows is known to outlive this process: what the next one needs to go on with them.
 package struct SavedFlows: Hashable, Sendable {
@@ -165,7 +164,7 @@ extension ConnectionDriver {
     }
 }
 
-/// What the store has of a flow, told apart by what it is.
+/// What the store has of a flow, put together.
 @AgentQueue
 private struct StoredFlow: ~Copyable {
     private var socket: OwnedDescriptor?
@@ -175,18 +174,9 @@ private struct StoredFlow: ~Copyable {
 
     /// - Parameter place: where a flow with TLS is counted; `nil` of one without.
     init(_ descriptors: [CInt], at place: StreamCounts.Place?, for user: UInt32, by relay: RelayAccess) {
-        var stream: OwnedDescriptor?
-        var channel: OwnedDescriptor?
-        for number in descriptors {
-            let descriptor = OwnedDescriptor(number, sharedWith: OwnedDescriptor.somebody)
-            switch (number.socketOption(SO_DOMAIN), number.socketOption(SO_TYPE)) {
-            case (AF_UNIX, CInt(SOCK_SEQPACKET.rawValue)): channel = consume descriptor
-            case (AF_UNIX, _) where descriptors.count > 1: stream = consume descriptor
-            case (_, CInt(SOCK_STREAM.rawValue)): socket = consume descriptor
-            default: break
-            }
-        }
-        if let place, let stream = stream.take(), let channel = channel.take() {
+        var parts = FlowParts(descriptors)
+        socket = parts.socket.take()
+        if let place, let stream = parts.stream.take(), let channel = parts.channel.take() {
             secured = SecuredStream(stream, channel.unshared(), at: place, for: user, by: relay)
         } else {
             secured = nil

@@ -161,18 +161,25 @@ final class SecuredStream {
     /// there where the stream ends in an error, so that the client reads one, and takes it out where it ends in order.
     /// Where it finds no room, there is something already.
     func markEnd() {
-        let number = number
-        UserThreads.begin(for: user) {
-            _ = send(number, [0], 1, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
-        }
+        Self.markEnd(of: number, for: user)
         // Behind it.
         if let theirs = theirs.take() { theirs.shared(with: user).close() }
     }
 
+    /// The same, of a stream by its number.
+    static func markEnd(of number: CInt, for user: UInt32) {
+        UserThreads.begin(for: user) {
+            _ = send(number, [0], 1, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
+        }
+    }
+
+    /// What tells `dialtone-tls` that the flow is ended here.
+    static let ending: [UInt8] = [1]
+
     /// Says the end to the server; what it has sent is delivered, however late it is read.
     func finish() {
         // One that is gone has ended it.
-        try? channel.send([1])
+        try? channel.send(Self.ending)
     }
 
     /// Ends this process's part in it. A client that has its end still reads what has come, and then the end.

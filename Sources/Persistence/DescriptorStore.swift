@@ -4,7 +4,6 @@ internal import DialtoneConnectionIO
 internal import DialtoneNetworkPath
 package import DialtonePlatform
 internal import DialtoneSystemd
-internal import Glibc
 package import Logging
 
 /// The service manager's store, as the place where flows outlive this process. It costs a message to the manager when
@@ -87,16 +86,14 @@ package final class DescriptorStore {
         return descriptors
     }
 
-    /// Closes what nobody has claimed. A client that has such a flow reads its end: nobody watches over it any more.
+    /// Ends what nobody has claimed. A client that has such a flow reads what has come on it, and then its end: nobody
+    /// watches over it any more.
     ///
     /// - Returns: how many that were.
     package func closeUnclaimed() -> Int {
         defer { left = [:] }
         for (number, descriptors) in left {
-            for descriptor in descriptors {
-                UserThreads.begin(for: OwnedDescriptor.somebody) { shutdown(descriptor, CInt(SHUT_RDWR)) }
-                OwnedDescriptor(descriptor, sharedWith: OwnedDescriptor.somebody).close()
-            }
+            UnclaimedFlow.end(descriptors)
             discard(number, of: nil)
         }
         return left.count

@@ -230,7 +230,7 @@ import Testing
 
 extension Client {
     /// Reads to the end in pieces, while the agent's queue goes on, and says what ended it.
-    fileprivate func readAll(_ size: Int) async throws -> (bytes: [UInt8], error: CInt) {
+    func readAll(_ size: Int) async throws -> (bytes: [UInt8], error: CInt) {
         let arrivals = Inbox<Void>()
         let watch = try Poller.shared.register(socket.number, .readable) { _ in arrivals.put(()) }
         defer { watch.cancel() }
