@@ -56,24 +56,42 @@ static void reset_signals(void) {
     for (int number = 1; number < NSIG; number++) syscall(SYS_rt_sigaction, number, standard, (void *)0, NSIG / 8);
 }
 
-// The descriptors into their places, everything else closed but `*report`, which moves behind them.
-static int place_descriptors(const struct activation_program *program, int *report) {
+// The descriptors into their places, everything else closed but `*report` and `*leave`, which move behind them. With the
+// rest go the other ends of the pipes of this child and of others.
+static int place_descriptors(const struct activation_program *program, int *report, int *leave) {
     int count = (int)program->descriptor_count;
     int moved[8];
     if (count > 8) return errno = EINVAL, -1;
     // First out of the way, so that none is overwritten that another place still needs.
     for (int index = 0; index < count; index++) {
-        moved[index] = fcntl(program->descriptors[index], F_DUPFD_CLOEXEC, count + 1);
+        moved[index] = fcntl(program->descriptors[index], F_DUPFD_CLOEXEC, count + 2);
         if (moved[index] < 0) return -1;
     }
-    int high = fcntl(*report, F_DUPFD_CLOEXEC, count + 1);
+    int high = fcntl(*report, F_DUPFD_CLOEXEC, count + 2);
     if (high < 0) return -1;
     *report = high;
+    high = fcntl(*leave, F_DUPFD_CLOEXEC, count + 2);
+    if (high < 0) return -1;
+    *leave = high;
     for (int index = 0; index < count; index++)
         if (dup2(moved[index], index) < 0) return -1;
     if (dup3(*report, count, O_CLOEXEC) < 0) return -1;
     *report = count;
-    return (int)syscall(SYS_close_range, count + 1, ~0U, 0);
+    if (dup3(*leave, count + 1, O_CLOEXEC) < 0) return -1;
+    *leave = count + 1;
+    return (int)syscall(SYS_close_range, count + 2, ~0U, 0);
+}
+
+// Waits until the parent has said that this may become the program. Where it never will, since it has ended or does not
+// want it any more, nothing is run.
+static int await_leave(int leave) {
+    char word;
+    ssize_t count;
+    do count = read(leave, &word, sizeof word);
+    while (count < 0 && errno == EINTR);
+    if (count == sizeof word) return close(leave);
+    if (count == 0) errno = ECANCELED;
+    return -1;
 }
 
 static int become(const struct activation_program *program) {
@@ -101,10 +119,11 @@ static int drop_privileges(void) {
     return 0;
 }
 
-_Noreturn static void run_child(const struct activation_program *program, int report) {
+_Noreturn static void run_child(const struct activation_program *program, int report, int leave) {
     reset_signals();
     if (setsid() < 0) fail(report, activation_step_session);
-    if (place_descriptors(program, &report) != 0) fail(report, activation_step_descriptors);
+    if (place_descriptors(program, &report, &leave) != 0) fail(report, activation_step_descriptors);
+    if (await_leave(leave) != 0) fail(report, activation_step_leave);
     // Users before privileges: no_new_privs forbids neither, but the capabilities go with the user.
     if (program->changes_user && become(program) != 0) fail(report, activation_step_user);
     if (drop_privileges() != 0) fail(report, activation_step_privileges);
@@ -127,25 +146,40 @@ _Noreturn static void run_child(const struct activation_program *program, int re
     fail(report, activation_step_exec);
 }
 
-int activation_start(const struct activation_program *program, int *report) {
-    int ends[2];
+int activation_start(const struct activation_program *program, int *report, int *leave) {
+    int ends[2], gate[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
+    if (pipe2(gate, O_CLOEXEC) != 0) {
+        int code = errno;
+        close(ends[0]);
+        close(ends[1]);
+        errno = code;
+        return -1;
+    }
     sigset_t all, before;
     sigfillset(&all);
     // No handler of this process runs in the child.
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t child = fork();
-    if (child == 0) run_child(program, ends[1]);
+    if (child == 0) run_child(program, ends[1], gate[0]);
     int code = errno;
     pthread_sigmask(SIG_SETMASK, &before, 0);
     close(ends[1]);
+    close(gate[0]);
     if (child < 0) {
         close(ends[0]);
+        close(gate[1]);
         errno = code;
         return -1;
     }
     *report = ends[0];
+    *leave = gate[1];
     return (int)child;
+}
+
+int activation_give_leave(int leave) {
+    // SIGPIPE is ignored in every process that launches programs: a child may have been killed meanwhile.
+    return write(leave, "", 1) == 1 ? 0 : -1;
 }
 
 int activation_open_process(int process) {

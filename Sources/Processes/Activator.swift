@@ -136,7 +136,8 @@ package final class Activator {
     /// - Parameters:
     ///   - process: the process that parked the flow, or was launched for it.
     ///   - socket: the connection's socket, for a program that is launched; stays the caller's.
-    ///   - began: is called with a program's process before it is known whether it runs, which is told later.
+    ///   - began: is called with the process that is to become a program, before it does: what is written down of it
+    ///     by then is there whatever runs. Of a unit of the service manager there is none to be known before it runs.
     ///   - ended: is called when a program that was launched has ended.
     package func perform(
         _ order: WakeOrder, process: ProcessHandle?, socket: CInt?,
@@ -255,7 +256,10 @@ package final class Activator {
             let output = try Self.output(of: request)
             // Known only when it runs, which is told later.
             let launched = LaunchBox()
-            let new = try LaunchedProgram(request, socket: socket, output: output.number) { failure in
+            _ = try LaunchedProgram(request, socket: socket, output: output.number) { new in
+                launched.program = new
+                began(new.process)
+            } started: { failure in
                 let program = launched.program
                 launched.program = nil
                 if let failure { return completion(.failed("\(failure)")) }
@@ -263,8 +267,6 @@ package final class Activator {
             } ended: { end in
                 ended(end)
             }
-            launched.program = new
-            began(new.process)
         } catch {
             completion(.failed("\(error)"))
         }

@@ -8,7 +8,8 @@ internal import Glibc
 /// A program that was launched, until its end. Letting go of it does not end the program.
 @AgentQueue
 package final class LaunchedProgram {
-    /// How long a program may take to begin: its file may be on a network that hangs. It is killed then.
+    /// How long a program may take to begin, with its wait for leave: its file may be on a network that hangs. It is
+    /// killed then.
     nonisolated static let startLimit = Duration.seconds(10)
 
     /// Called when it is known whether the program runs: with `nil`, or with what is wrong.
@@ -19,6 +20,9 @@ package final class LaunchedProgram {
     package let process: ProcessHandle
     private let path: String
     private var report: ReportPipe?
+    /// By what the process has leave to become the program; with its end, which comes with that of this process, there
+    /// is no program. `nil` once that is decided.
+    var leave: OwnedDescriptor?
     private var timer: Timers.Timer?
 
     private final class ReportPipe {
@@ -27,32 +31,36 @@ package final class LaunchedProgram {
         init(_ number: CInt) { descriptor = OwnedDescriptor(number) }
     }
 
-    /// Launches a program.
+    /// Launches a program. Its process does nothing before `began` has returned, and ends if this process ends before:
+    /// what runs is what somebody knows of.
     ///
     /// - Parameters:
     ///   - socket: the connection's socket, which stays the caller's; `nil` for a connection that has none. Reads of it
     ///     wait from then on, in this process as well.
     ///   - output: what the program writes to its standard error goes there, and its standard output unless that is the
     ///     socket; stays the caller's.
+    ///   - began: is called once, at once, with the process that is to become the program.
     ///   - started: is called once, later, with `nil` when the program runs, else with what is wrong.
     ///   - ended: is called once when a program that ran has ended.
     /// - Throws: what keeps this process from having another.
     package init(
         _ request: ProgramRequest, socket: CInt?, output: CInt,
+        began: @AgentQueue (LaunchedProgram) -> Void = { _ in },
         started: @escaping @AgentQueue (SystemError?) -> Void, ended: @escaping @AgentQueue (ProgramEnd) -> Void
     ) throws(SystemError) {
         path = request.command.first ?? ""
         self.started = started
         self.ended = ended
         Self.reapDiscarded()
-        var number: CInt = -1
-        let identifier = try Self.start(request, socket, output, &number)
-        let pipe = ReportPipe(number)
+        var pipes: (report: CInt, leave: CInt) = (-1, -1)
+        let identifier = try Self.start(request, socket, output, &pipes)
+        let pipe = ReportPipe(pipes.report)
+        leave = OwnedDescriptor(pipes.leave)
         do throws(SystemError) {
             // It is this process's child, so the number is its own until it is reaped.
             process = try ProcessHandle(identifier)
             report = pipe
-            pipe.registration = try Poller.shared.register(number, .readable) { [weak self] _ in self?.hear() }
+            pipe.registration = try Poller.shared.register(pipes.report, .readable) { [weak self] _ in self?.hear() }
             // Keeps this until then, whoever else lets go of it: a child is to be reaped.
             try process.onEnd { [self] in reap() }
         } catch {
@@ -61,6 +69,17 @@ package final class LaunchedProgram {
             throw error
         }
         timer = Timers.shared.schedule(after: Self.startLimit) { [weak self] in self?.giveUp() }
+        began(self)
+        giveLeave()
+    }
+
+    private func giveLeave() {
+        // Where the process has ended already, its end is heard of.
+        switch leave {
+        case .some(let leave): _ = activation_give_leave(leave.number)
+        case .none: return
+        }
+        leave = nil
     }
 
     isolated deinit { closeReport() }
@@ -81,7 +100,7 @@ package final class LaunchedProgram {
     private static func reapDiscarded() { discarded.removeAll { waitpid($0, nil, WNOHANG) != 0 } }
 
     private static func start(
-        _ request: ProgramRequest, _ socket: CInt?, _ output: CInt, _ report: inout CInt
+        _ request: ProgramRequest, _ socket: CInt?, _ output: CInt, _ pipes: inout (report: CInt, leave: CInt)
     ) throws(SystemError) -> pid_t {
         let null = open("/dev/null", O_RDWR | O_CLOEXEC)
         if null < 0 { throw .last("opening /dev/null") }
@@ -120,7 +139,7 @@ package final class LaunchedProgram {
                 program.changes_user = identity.user == geteuid() ? 0 : 1
                 (program.uid, program.gid) = (identity.user, identity.group)
                 (program.groups, program.group_count) = (groups.baseAddress, UInt32(groups.count))
-                return activation_start(&program, &report)
+                return activation_start(&program, &pipes.report, &pipes.leave)
             }
         }
         if identifier < 0 { throw .last("launching \(request.command[0])") }
@@ -144,6 +163,7 @@ package final class LaunchedProgram {
         case activation_step_descriptors: "passing its descriptors to \(path)"
         case activation_step_user: "becoming the owner, for \(path)"
         case activation_step_privileges: "giving up privileges, for \(path)"
+        case activation_step_leave: "waiting for leave to run \(path)"
         default: "running \(path)"
         }
     }
@@ -167,6 +187,7 @@ package final class LaunchedProgram {
         timer = nil
         report?.registration?.cancel()
         report = nil
+        leave = nil
     }
 
     private func reap() {

@@ -130,6 +130,60 @@ import Testing
         }
     }
 
+    @Test func `its process waits until somebody has noted it`() async throws {
+        let pair = Pair()
+        let script = "echo ran >&3; read line <&3; exit 3"
+        let order = WakeOrder(
+            WakeAttempt(wake: 1, attempt: 1, means: .exec, reasons: []),
+            WakeTargets(program: .init(command: ["/bin/sh", "-c", script], streams: .passed, identity: thisUser)),
+            connection: "office", owner: geteuid(), epoch: 1, socketPath: "/nowhere")
+        let own = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let attempt = await onQueue {
+            Attempt(order, socket: pair.program) { process in
+                #expect(process.programWhenAsleep() == own)
+                #expect(pair.textByNow() == "")
+            }
+        }
+        pair.write("\n")
+        try await eventually("the program has ended, or never ran") { attempt.end != nil || attempt.failure != nil }
+        expect(await attempt.failure, is: nil)
+        expect(await attempt.end, is: .exited(status: 3))
+        #expect(pair.textByNow() == "ran\n")
+    }
+
+    /// The kernel closes the end of the pipe when the agent is killed.
+    @Test func `a process that nobody can have noted becomes no program`() async throws {
+        let pair = Pair()
+        let launch = try await Launch(.script("echo ran >&3"), socket: pair.program, began: { $0.leave = nil })
+        try await launch.started()
+        let failure = try #require(await launch.failure)
+        #expect(failure.code == ECANCELED && failure.operation == "waiting for leave to run /bin/sh", "\(failure)")
+        let process = try await #require(launch.program).process
+        try await eventually("it is reaped") { !process.isAlive }
+        shutdown(pair.program, CInt(SHUT_RDWR))
+        expect(try await pair.text(), is: "")
+        expect(await launch.end, is: nil)
+    }
+
+    @Test func `no process keeps another one waiting`() async throws {
+        let (pair, other) = (Pair(), Pair())
+        let launch = try await onQueue {
+            try Launch(.script("echo ran >&3"), socket: pair.program) { first in
+                do {
+                    _ = try Launch(.script("exit 0"), socket: other.program) { second in
+                        _ = second.process.programWhenAsleep()
+                        first.leave = nil
+                        #expect(first.process.hasEndedSoon())
+                    }
+                } catch {
+                    Issue.record(error)
+                }
+            }
+        }
+        try await launch.started()
+        expect(await launch.failure?.code, is: ECANCELED)
+    }
+
     @Test func `a child that cannot be watched is ended and reaped`() async throws {
         var process: pid_t = 0
         var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("sleep"), strdup("1000"), nil]

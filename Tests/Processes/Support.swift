@@ -56,6 +56,20 @@ final class Pair: Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
+    /// What the program has written by now, once it has, without a turn of the queue.
+    func textWhenThere() -> String {
+        var poll = pollfd(fd: test, events: Int16(POLLIN), revents: 0)
+        _ = Foundation.poll(&poll, 1, 90_000)
+        return textByNow()
+    }
+
+    /// What the program has written by now.
+    func textByNow() -> String {
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        let count = recv(test, &bytes, bytes.count, CInt(MSG_DONTWAIT))
+        return String(decoding: bytes[..<max(count, 0)], as: UTF8.self)
+    }
+
     func write(_ text: String) {
         precondition(Foundation.write(test, text, text.utf8.count) == text.utf8.count)
     }
@@ -69,8 +83,11 @@ final class Launch {
     private(set) var hasStarted = false
     private(set) var end: ProgramEnd?
 
-    init(_ request: ProgramRequest, socket: CInt?, output: CInt = STDERR_FILENO) throws {
-        program = try LaunchedProgram(request, socket: socket, output: output) { [weak self] failure in
+    init(
+        _ request: ProgramRequest, socket: CInt?, output: CInt = STDERR_FILENO,
+        began: @AgentQueue (LaunchedProgram) -> Void = { _ in }
+    ) throws {
+        program = try LaunchedProgram(request, socket: socket, output: output, began: began) { [weak self] failure in
             self?.hasStarted = true
             self?.failure = failure
         } ended: { [weak self] end in
@@ -85,6 +102,47 @@ final class Launch {
 
     func started() async throws {
         try await eventually("the program runs, or does not") { self.hasStarted }
+    }
+}
+
+/// One attempt of an activator's, and what was said of it.
+@AgentQueue
+final class Attempt {
+    private(set) var failure: String?
+    private(set) var end: ProgramEnd?
+
+    init(_ order: WakeOrder, socket: CInt?, began: @AgentQueue (ProcessHandle) -> Void) {
+        Activator(bus: "unix:path=/nowhere").perform(
+            order, process: nil, socket: socket, began: began, ended: { [weak self] in self?.end = $0 },
+            { [weak self] in if case .failed(let reason) = $0 { self?.failure = reason } })
+    }
+}
+
+extension ProcessHandle {
+    /// Waits, without a turn of the queue, until the process waits for something itself; and says what it runs.
+    func programWhenAsleep() -> String {
+        // Nobody tells that it has come so far.
+        for _ in 0..<9000 where state != "S" { _ = poll(nil, 0, 10) }
+        return state == "S" ? program : "process \(number) is \(state)"
+    }
+
+    /// Its state as proc(5) has it.
+    private var state: String {
+        let text = (try? String(contentsOfFile: "/proc/\(number)/stat", encoding: .utf8)) ?? ""
+        return text.split(separator: ")").last.map { String($0.dropFirst().prefix(1)) } ?? "gone"
+    }
+
+    /// What it runs.
+    private var program: String {
+        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(number)/exe")) ?? "nothing"
+    }
+
+    /// Likewise, until it has ended; says whether it has.
+    func hasEndedSoon() -> Bool {
+        withNumber { number in
+            var poll = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
+            return Foundation.poll(&poll, 1, 90_000) == 1
+        }
     }
 }
 

@@ -33,6 +33,7 @@ enum activation_step {
     activation_step_user,
     activation_step_privileges,
     activation_step_exec,
+    activation_step_leave,
 };
 
 struct activation_failure {
@@ -40,9 +41,13 @@ struct activation_failure {
     int code;
 };
 
-// Starts a program. Returns its number, or -1 with errno. `*report` is for the caller to read and close: its end says
-// that the program runs, an `activation_failure` in it that it does not.
-int activation_start(const struct activation_program *program, int *report);
+// Starts a process that becomes a program as soon as it has leave to. Returns its number, or -1 with errno. `*report` is
+// for the caller to read and close: its end says that the program runs, an `activation_failure` in it that it does not.
+// `*leave` is for `activation_give_leave`, and for the caller to close: without leave by then, the process ends.
+int activation_start(const struct activation_program *program, int *report, int *leave);
+
+// Lets a process become its program. Returns -1 with errno where it has ended.
+int activation_give_leave(int leave);
 
 // pidfd_open(2), Linux 5.3.
 int activation_open_process(int process);
