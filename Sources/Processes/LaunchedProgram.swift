@@ -168,7 +168,11 @@ package final class LaunchedProgram {
         }
     }
 
-    private func giveUp() {
+    /// It has had its time to begin.
+    func giveUp() {
+        // It may have begun in this moment, and nobody heard of that yet.
+        if report != nil { hear() }
+        guard started != nil else { return }
         closeReport()
         try? process.signal(SIGKILL)
         tell(SystemError("running \(path)", code: ETIMEDOUT))

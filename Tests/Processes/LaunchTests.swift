@@ -184,6 +184,22 @@ import Testing
         expect(await launch.failure?.code, is: ECANCELED)
     }
 
+    @Test func `a program that has just begun when its time is over is not killed`() async throws {
+        let pair = Pair()
+        let launch = try await onQueue {
+            let launch = try Launch(.script("echo ran >&3; read line <&3; exit 3"), socket: pair.program)
+            // In one turn, in which nobody hears that it runs.
+            #expect(pair.textWhenThere() == "ran\n")
+            #expect(!launch.hasStarted)
+            launch.program?.giveUp()
+            return launch
+        }
+        try await launch.started()
+        expect(await launch.failure, is: nil)
+        pair.write("\n")
+        expect(try await launch.ended(), is: .exited(status: 3))
+    }
+
     @Test func `a child that cannot be watched is ended and reaped`() async throws {
         var process: pid_t = 0
         var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("sleep"), strdup("1000"), nil]
