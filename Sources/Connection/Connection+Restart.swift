@@ -100,12 +100,14 @@ extension Connection {
         }
         wakes.program = kept.program
         if wakes.program != nil { tellWakes(.programStarted, &turn) }
+        // The earlier run ended before it heard of a process. There may be one, whoever has acknowledged the wake
+        // meanwhile: before that is known, nobody else gets the flow, and no other program is launched.
+        for attempt in ownership.launches {
+            tellWakes(.launchContinued(attempt), &turn)
+            turn.effects.append(.find(attempt))
+        }
         tellLine(input, &turn)
         resumeWake(&turn)
-        // The earlier run ended before there was a process.
-        for reader in Set([ownership.reader].compactMap(\.self) + ownership.ended.compactMap(\.reader)) {
-            if case .launch = reader { giveBack(reader, &turn) }
-        }
         if case .program(let process) = ownership.reader {
             wakes.client = process
             clientHasCome(&turn)

@@ -23,6 +23,9 @@ package enum ConnectionEffect: Hashable, Sendable {
     /// Launch a program, with this flow where there is one for it: answered by ``ClientInput/launched(_:_:)``, or by
     /// ``ClientInput/launchFailed(_:_:)`` and then ``ClientInput/attempted(_:_:)``.
     case launch(WakeAttempt, Connection.Offer?)
+    /// Find the program that an earlier run of the agent was launching: it may run, and have the flow that it was
+    /// launched with. Answered as ``launch(_:_:)`` is, and none is launched.
+    case find(WakeAttempt.ID)
     /// Tell by ``ClientInput/bytesCame`` when more than so many bytes wait on a flow that stands, unless somebody takes
     /// it before.
     case awaitBytes(epoch: UInt64, beyond: Int)

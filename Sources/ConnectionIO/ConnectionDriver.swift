@@ -325,6 +325,8 @@ package final class ConnectionDriver {
             observer?.connection(self, attempts: attempt, process)
         case .launch(let attempt, let offer):
             launch(attempt, offer)
+        case .find(let attempt):
+            observer?.connection(self, finds: attempt)
         case .awaitBytes(let epoch, let count):
             guard let flow = flows[epoch], flow.isParked else { break }
             keepaliveSender.awaitBytes(on: flow, beyond: count) { [weak self] in self?.process(.bytesCame) }

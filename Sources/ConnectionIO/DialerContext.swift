@@ -115,6 +115,8 @@ package protocol ConnectionObserver: AnyObject {
     /// (``ConnectionEffect/launch(_:epoch:)``).
     func connection(
         _ connection: ConnectionDriver, launches attempt: WakeAttempt, with flow: consuming HandedFlow?)
+    /// The program of an attempt of an earlier run is to be found, if there is one (``ConnectionEffect/find(_:)``).
+    func connection(_ connection: ConnectionDriver, finds attempt: WakeAttempt.ID)
     /// How a process can be reached.
     func presence(of process: KnownProcess) -> ClientPresence
     /// Whether somebody watches the connection who may be its client, which is this process where it is known.

@@ -75,14 +75,30 @@ final class Launcher {
         func fail(_ reason: String) { exchange.fail(VarlinkFailure(LauncherAPI.Failed(reason: reason))) }
     }
 
+    /// A program that was launched, for the attempt that was answered with it last.
+    private struct Program {
+        let process: ProcessHandle
+        let owner: Int
+        let epoch: UInt64
+        var attempt: WakeAttempt.ID
+    }
+
+    /// A launch that is under way, and who waits for it.
+    private struct Launch {
+        let epoch: UInt64
+        /// The first one has it done. The others ask for the same one: the daemon that asked before was killed.
+        var requests: [Request]
+        var searches: [VarlinkExchange<LauncherAPI.Find>] = []
+    }
+
     private let activator: Activator
     private let load: Loader
     private let socketPath: String
     private let logger: Logger
-    private var running: [String: (process: ProcessHandle, epoch: UInt64)] = [:]
-    /// For which connections a program is being launched, and who else asks for the same one: the daemon that asked
-    /// first was killed.
-    private var launching: [String: (epoch: UInt64, others: [Request])] = [:]
+    private var running: [String: Program] = [:]
+    /// Those that ended last, where nobody has asked yet how.
+    private var unheard: [String: Program] = [:]
+    private var launching: [String: Launch] = [:]
     private var budgets: [String: TokenBucket] = [:]
     private var ends: [Int32: ProgramEnd] = [:]
     private var waiting: [Int32: VarlinkExchange<LauncherAPI.Await>] = [:]
@@ -112,6 +128,12 @@ final class Launcher {
         service.add(interface: LauncherAPI.name, description: LauncherAPI.description)
         service.handleLater(LauncherAPI.Wake.self) { [unowned self] parameters, exchange throws(VarlinkFailure) in
             begin(try Request(parameters, exchange))
+        }
+        service.handleLater(LauncherAPI.Find.self) { [unowned self] parameters, exchange in
+            requests += 1
+            timer?.cancel()
+            // Behind what was asked for before: an attempt whose files are still being read may launch a program.
+            Self.loader.async { AgentQueue.async { [self] in find(parameters, exchange) } }
         }
         service.handleLater(LauncherAPI.Await.self) { [unowned self] parameters, exchange throws(VarlinkFailure) in
             guard let number = Int32(exactly: parameters.number) else {
@@ -150,16 +172,17 @@ final class Launcher {
         guard request.owner == Int(owner) else {
             return finish(request, .failed("root's configuration gives \(name) to user \(owner)"))
         }
-        if means == .exec, let (process, epoch) = running[name], epoch == request.epoch,
-            waiting[process.number] == nil
+        if means == .exec, let program = running[name], program.epoch == request.epoch,
+            waiting[program.process.number] == nil
         {
             // Nobody waits for its end: who had it launched was gone before it heard of it.
-            tell(request, of: process)
+            running[name]?.attempt = request.attempt.id
+            tell(request, of: program.process)
             requests -= 1
             return rest()
         }
         if means == .exec, launching[name]?.epoch == request.epoch {
-            launching[name]?.others.append(request)
+            launching[name]?.requests.append(request)
             return
         }
         if means == .exec, let refusal = refusal(to: name) { return finish(request, .failed(refusal)) }
@@ -167,7 +190,7 @@ final class Launcher {
         if process == nil, request.process != nil, wake.targets.takesProcess(for: means) {
             return finish(request, .failed("nothing shows that the process took the connection from the agent"))
         }
-        if means == .exec { launching[name] = (request.epoch, []) }
+        if means == .exec { launching[name] = Launch(epoch: request.epoch, requests: [request]) }
         let order = WakeOrder(
             request.attempt, wake.targets, connection: name, owner: owner,
             epoch: request.epoch, socketPath: socketPath)
@@ -176,8 +199,9 @@ final class Launcher {
                 order, process: process, socket: request.socketNumber,
                 ended: { [self] in ended(name, $0) },
                 { [self] outcome in
-                    let others = means == .exec ? launching.removeValue(forKey: name)?.others ?? [] : []
-                    for request in [request] + others { finish(request, outcome) }
+                    let launch = means == .exec ? launching.removeValue(forKey: name) : nil
+                    for request in launch?.requests ?? [request] { finish(request, outcome) }
+                    for search in launch?.searches ?? [] { finish(search, running[name]?.process) }
                 })
         }
     }
@@ -221,9 +245,12 @@ final class Launcher {
             request.exchange.reply(.init())
         case .launched(let process):
             logger.info("launched", metadata: metadata)
-            running[request.connection] = (process, request.epoch)
+            running[request.connection] = Program(
+                process: process, owner: request.owner, epoch: request.epoch, attempt: request.attempt.id)
+            unheard[request.connection] = nil
             // Of another one with this number, which nobody asked for.
             ends[process.number] = nil
+            unheard = unheard.filter { $0.value.process.number != process.number }
             tell(request, of: process)
         case .failed(let reason):
             logger.warning("a client was not woken: \(reason)", metadata: metadata)
@@ -240,12 +267,37 @@ final class Launcher {
         request.exchange.reply(.init(process: place, number: Int(process.number)), descriptors)
     }
 
+    /// Answers with the program of an attempt, once it is known whether there is one.
+    private func find(_ parameters: LauncherAPI.Find.Parameters, _ exchange: VarlinkExchange<LauncherAPI.Find>) {
+        let name = parameters.connection
+        let attempt = WakeAttempt.ID(wake: UInt64(clamping: parameters.wake), attempt: parameters.attempt)
+        let isMeant = { (request: Request) in request.owner == parameters.owner && request.attempt.id == attempt }
+        if launching[name]?.requests.contains(where: isMeant) ?? false {
+            launching[name]?.searches.append(exchange)
+            return
+        }
+        let isKnown = unheard[name].map { ends[$0.process.number] != nil } ?? false
+        let program = running[name] ?? (isKnown ? unheard[name] : nil)
+        finish(exchange, program?.owner == parameters.owner && program?.attempt == attempt ? program?.process : nil)
+    }
+
+    private func finish(_ search: VarlinkExchange<LauncherAPI.Find>, _ process: ProcessHandle?) {
+        let descriptors = VarlinkDescriptors()
+        var place: Int?
+        if let descriptor = try? process?.duplicateDescriptor() { place = descriptors.append(descriptor) }
+        search.reply(.init(process: place, number: process.map { Int($0.number) }), descriptors)
+        requests -= 1
+        rest()
+    }
+
     private func ended(_ name: String, _ end: ProgramEnd) {
-        guard let (process, _) = running.removeValue(forKey: name) else { return }
-        if let exchange = waiting.removeValue(forKey: process.number) {
+        guard let program = running.removeValue(forKey: name) else { return }
+        let number = program.process.number
+        if let exchange = waiting.removeValue(forKey: number) {
             exchange.reply(.init(end))
         } else if ends.count < Self.mostEnds {
-            ends[process.number] = end
+            ends[number] = end
+            unheard[name] = program
         }
         rest()
     }

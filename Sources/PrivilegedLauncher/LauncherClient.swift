@@ -51,7 +51,35 @@ package final class LauncherClient {
                     connection.close()
                     return completion(.done)
                 }
-                Self.follow(number, answer, connection, ended, completion)
+                Self.follow(number, answer.reply.process, answer.descriptors, connection, ended, completion)
+            case .failure(let error):
+                connection.close()
+                completion(.failed(Self.text(error)))
+            }
+        }
+    }
+
+    /// Finds the program of an attempt that an earlier process of the daemon made, as far as the launcher knows of it.
+    package func find(
+        _ order: WakeOrder, ended: @escaping @AgentQueue (ProgramEnd) -> Void,
+        _ completion: @escaping @AgentQueue (Activator.Outcome) -> Void
+    ) {
+        let connection: VarlinkConnection
+        do throws(SystemError) {
+            connection = try VarlinkConnection.connect(to: path)
+        } catch {
+            return completion(.failed("dialtone-launcher.socket: \(error)"))
+        }
+        let timer = Timers.shared.schedule(after: Self.limit) { connection.close() }
+        connection.callWithDescriptors(LauncherAPI.Find.self, .init(order), VarlinkDescriptors()) { result in
+            timer.cancel()
+            switch result {
+            case .success(let answer):
+                guard let number = answer.reply.number else {
+                    connection.close()
+                    return completion(.failed("the launcher knows of no program"))
+                }
+                Self.follow(number, answer.reply.process, answer.descriptors, connection, ended, completion)
             case .failure(let error):
                 connection.close()
                 completion(.failed(Self.text(error)))
@@ -68,11 +96,11 @@ package final class LauncherClient {
 
     /// Waits for the end of a program that was launched.
     private static func follow(
-        _ number: Int, _ answer: VarlinkAnswer<LauncherAPI.Wake>, _ connection: VarlinkConnection,
+        _ number: Int, _ place: Int?, _ descriptors: VarlinkDescriptors, _ connection: VarlinkConnection,
         _ ended: @escaping @AgentQueue (ProgramEnd) -> Void,
         _ completion: @escaping @AgentQueue (Activator.Outcome) -> Void
     ) {
-        guard let place = answer.reply.process, let descriptor = answer.descriptors.take(place) else {
+        guard let place, let descriptor = descriptors.take(place) else {
             connection.close()
             return completion(.failed("the launcher gave no hold of the program"))
         }
@@ -127,5 +155,13 @@ extension LauncherAPI.Wake.Parameters {
             wake: Int(clamping: order.attempt.wake), attempt: order.attempt.attempt,
             reasons: order.attempt.reasons.map(\.rawValue),
             epoch: Int(clamping: order.epoch))
+    }
+}
+
+extension LauncherAPI.Find.Parameters {
+    fileprivate init(_ order: WakeOrder) {
+        self.init(
+            connection: order.connection, owner: Int(order.owner), wake: Int(clamping: order.attempt.wake),
+            attempt: order.attempt.attempt)
     }
 }

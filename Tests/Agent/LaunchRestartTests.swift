@@ -53,6 +53,53 @@ struct LaunchRestartTests {
         #expect(fixture.ends == [.unseen])
     }
 
+    @Test func `a program that the launcher was asked for is the next process's, and nobody else gets its flow`()
+        async throws
+    {
+        let settings = WakeSettings.script("read line; echo \"got $line\"; read rest; echo \"got $rest\"")
+        var office = ConnectionSettings(name: "office", remote: "tcp://192.0.2.7:1")
+        (office.owner, office.wake) = (geteuid(), settings)
+        let launcher = try LauncherFixture([office])
+        let fixture = try LaunchFixture(settings, launcher: launcher.client)
+        try await fixture.ready()
+        // Somebody acknowledges the wake late, so that none stands.
+        let kill: @AgentQueue () throws -> Void = {
+            let wake = try #require(fixture.connection?.wake)
+            try fixture.agent.registry.acknowledge("office", wake: UInt64(wake), for: geteuid())
+            #expect(fixture.connection?.wake == nil)
+            try fixture.kill()
+            #expect(throws: RegistryError.heldByClient(0)) {
+                _ = try fixture.agent.registry.take("office", by: nil, for: geteuid())
+            }
+        }
+        try await fixture.kill(at: .taken, by: kill) { fixture.send("hello\n") }
+        expect(try await fixture.line(), is: "got hello")
+        fixture.send("again\n")
+        expect(try await fixture.line(), is: "got again", "the same one reads on")
+        try await fixture.agent.wait(for: "office", "parked") { $0.holder == .daemon }
+        #expect((fixture.attempts, fixture.ends) == (0, [.exited(status: 0)]), "its end is known")
+        #expect(fixture.connection?.epoch == 1)
+        withExtendedLifetime(launcher) {}
+    }
+
+    @Test func `where the launcher launched none, the flow is given back`() async throws {
+        let deputy = try SilentDeputy()
+        let settings = WakeSettings.script("read line; echo \"got $line\"; read rest")
+        let fixture = try LaunchFixture(settings, launcher: LauncherClient(path: deputy.path))
+        try await fixture.ready()
+        fixture.send("hello\n")
+        try await eventually("the launcher is asked") { deputy.hasBeenAsked }
+        var office = ConnectionSettings(name: "office", remote: "tcp://192.0.2.7:1")
+        (office.owner, office.wake) = (geteuid(), settings)
+        let launcher = try LauncherFixture([office])
+        fixture.launcher = launcher.client
+        try fixture.kill()
+        expect(try await fixture.line(), is: "got hello")
+        #expect((fixture.connection?.holder, fixture.connection?.epoch) == (.client, 1))
+        #expect(fixture.attempts == 1)
+        withExtendedLifetime((deputy, launcher)) {}
+    }
+
     @Test func `what a program had not read of a flow that was replaced waits, though it ended with 0`() async throws {
         let place = NSTemporaryDirectory() + "replaced.\(UUID().uuidString.prefix(8))"
         let (gate, told) = (place + ".gate", place + ".told")
@@ -216,7 +263,12 @@ final class LaunchFixture {
     }
 
     /// Begins something, and kills the process right behind the turn in which its event comes.
-    func kill(at kind: ConnectionEvent.Kind, _ begin: () -> Void) async throws {
+    ///
+    /// - Parameter kill: kills the process, where there is more to be done in that turn.
+    func kill(
+        at kind: ConnectionEvent.Kind, by kill: (@AgentQueue () throws -> Void)? = nil, _ begin: () -> Void
+    ) async throws {
+        let kill = kill ?? { try self.kill() }
         begin()
         let failure: (any Error)? = try await answer("\(kind)") { done in
             var isOver = false
@@ -224,7 +276,7 @@ final class LaunchFixture {
                 guard event.event.kind == kind, !isOver else { return }
                 isOver = true
                 // A program is begun in the turn behind this one, and what is heard of it comes later.
-                AgentQueue.async { AgentQueue.async { done(Result { try self.kill() }.failure) } }
+                AgentQueue.async { AgentQueue.async { done(Result { try kill() }.failure) } }
             }
         }
         if let failure { throw failure }

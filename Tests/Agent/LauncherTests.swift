@@ -50,15 +50,17 @@ final class LauncherFixture {
     }
 
     /// Has a program launched by a daemon that is gone before it asks for its end.
-    func launch(_ connection: String, epoch: Int) async throws -> ProcessHandle {
+    func launch(_ connection: String, epoch: Int, socket: CInt? = nil) async throws -> ProcessHandle {
         let daemon = try VarlinkConnection.connect(to: "\(directory)/socket")
         defer { daemon.close() }
+        let descriptors = VarlinkDescriptors()
+        let place = socket.map { descriptors.append(OwnedDescriptor(fcntl($0, F_DUPFD_CLOEXEC, 0))) }
         let parameters = LauncherAPI.Wake.Parameters(
             connection: connection, owner: Int(geteuid()), means: WakeMeans.exec.rawValue, wake: 41, attempt: 1,
-            reasons: [], epoch: epoch, process: nil, fileDescriptor: nil)
+            reasons: [], epoch: epoch, process: nil, fileDescriptor: place)
         let result: Result<VarlinkAnswer<LauncherAPI.Wake>, VarlinkCallError> =
             try await answer("the launcher's answer") { done in
-                daemon.callWithDescriptors(LauncherAPI.Wake.self, parameters, nil, done)
+                daemon.callWithDescriptors(LauncherAPI.Wake.self, parameters, descriptors, done)
             }
         let reply = try result.get()
         guard let place = reply.reply.process, let descriptor = reply.descriptors.take(place) else {
@@ -115,6 +117,26 @@ final class LauncherFixture {
         return try ProcessHandle(connectedBy: client)
     }
 
+    /// What is known of an attempt, in words.
+    func find(_ connection: String, of owner: UInt32 = geteuid(), attempt: Int = 1) async throws -> String {
+        let order = WakeOrder(
+            WakeAttempt(wake: 41, attempt: attempt, means: .exec, reasons: []), WakeTargets(),
+            connection: connection, owner: owner, epoch: 0, socketPath: "/elsewhere")
+        return try await answer("the launcher's answer") { completion in
+            client.find(order, ended: { [weak self] in self?.ends.append($0) }) { completion(self.word(for: $0)) }
+        }
+    }
+
+    private func word(for outcome: Activator.Outcome) -> String {
+        switch outcome {
+        case .done: return "done"
+        case .launched(let process):
+            programs.append(process)
+            return process.number > 1 ? "launched" : "launched nothing"
+        case .failed(let reason): return reason
+        }
+    }
+
     /// What came of an attempt, in words.
     func wake(
         _ connection: String, of owner: UInt32 = geteuid(), by means: WakeMeans, process: ProcessHandle? = nil,
@@ -126,13 +148,7 @@ final class LauncherFixture {
             connection: connection, owner: owner, epoch: 3, socketPath: "/elsewhere")
         return try await answer("the launcher's answer") { completion in
             client.perform(order, process: process, socket: socket, ended: { [weak self] in self?.ends.append($0) }) {
-                switch $0 {
-                case .done: completion("done")
-                case .launched(let process):
-                    self.programs.append(process)
-                    completion(process.number > 1 ? "launched" : "launched nothing")
-                case .failed(let reason): completion(reason)
-                }
+                completion(self.word(for: $0))
             }
         }
     }
@@ -218,6 +234,42 @@ struct LauncherTests {
         let other = try await fixture.launch("office", epoch: 2)
         expect(try await fixture.wake("office", by: .exec), is: "the program that was launched before still runs")
         try other.signal(SIGKILL)
+    }
+
+    @Test func `a program that nobody heard of is found by its attempt, and by nothing else`() async throws {
+        let fixture = try LauncherFixture([connection("office", script("exec sleep 1000"))])
+        let none = "the launcher knows of no program"
+        expect(try await fixture.find("office"), is: none)
+        let program = try await fixture.launch("office", epoch: 3)
+        expect(try await fixture.find("office", attempt: 2), is: none)
+        expect(try await fixture.find("office", of: 4711), is: none)
+        expect(try await fixture.find("van"), is: none)
+        #expect(fixture.programs.isEmpty)
+        expect(try await fixture.find("office"), is: "launched")
+        #expect(fixture.programs.map(\.number) == [program.number])
+        try program.signal(SIGKILL)
+        try await eventually("its end is told") { fixture.ends == [.killed(signal: SIGKILL)] }
+        expect(try await fixture.find("office"), is: none, "its end was told")
+    }
+
+    @Test func `a program that is being launched is found when it runs`() async throws {
+        let fixture = try LauncherFixture([connection("office", script("exec sleep 1000"))])
+        async let launched = fixture.wake("office", by: .exec)
+        async let found = fixture.find("office")
+        let answers = try await [launched, found]
+        #expect(answers == ["launched", "launched"])
+        #expect(Set(fixture.programs.map(\.number)).count == 1, "the same one")
+        try fixture.programs.first?.signal(SIGKILL)
+    }
+
+    @Test func `a program that ended before anybody heard of it is found with how it ended`() async throws {
+        let fixture = try LauncherFixture([connection("office", script("read line <&3; exit 7"))])
+        let ends = socketPair()
+        _ = try await fixture.launch("office", epoch: 3, socket: ends.0)
+        for end in [ends.0, ends.1] { close(end) }
+        try await eventually("it has ended") { fixture.launcher.isIdle }
+        expect(try await fixture.find("office"), is: "launched")
+        try await eventually("its end is told") { fixture.ends == [.exited(status: 7)] }
     }
 
     @Test func `a program's end is told to the daemon's next process, as far as it is known`()

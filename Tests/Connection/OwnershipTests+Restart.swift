@@ -80,16 +80,6 @@ extension OwnershipTests {
         #expect(next.connection.wakes.standing?.reasons == [.data])
     }
 
-    @Test func `a launch that was cut by a restart is the first thing that is done after it`() throws {
-        let harness = try Self.launching()
-        var next = Self.restarted(harness, launching: true)
-        let attempt = WakeAttempt.ID(wake: 1, attempt: 2)
-        #expect(next.connection.ownership.reader == .launch(attempt), "nobody else takes the flow")
-        #expect(next.connection.wakes.standing?.reasons == [.data])
-        next.tell(.launchFailed(attempt, nil))
-        #expect(next.connection.status.ownership == FlowOwnership(holder: .daemon, session: .unknown))
-    }
-
     @Test func `a program goes on after a restart`() throws {
         var harness = try Self.launching()
         harness.tell(.launched(harness.attempt, .first))

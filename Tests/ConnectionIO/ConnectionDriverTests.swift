@@ -54,6 +54,7 @@ import Testing
         func connection(
             _ connection: ConnectionDriver, launches attempt: WakeAttempt, with flow: consuming HandedFlow?
         ) {}
+        func connection(_ connection: ConnectionDriver, finds attempt: WakeAttempt.ID) {}
         func presence(of process: KnownProcess) -> ClientPresence { [] }
         func isWatched(by process: KnownProcess?) -> Bool { false }
     }

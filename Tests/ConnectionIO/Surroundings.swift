@@ -119,6 +119,8 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
         }
     }
 
+    func connection(_ connection: ConnectionDriver, finds attempt: WakeAttempt.ID) {}
+
     func presence(of process: KnownProcess) -> ClientPresence { .alive }
 
     func isWatched(by process: KnownProcess?) -> Bool { false }

@@ -138,6 +138,7 @@ final class KeepaliveFixture: Sendable {
         func connection(
             _ connection: ConnectionDriver, launches attempt: WakeAttempt, with flow: consuming HandedFlow?
         ) {}
+        func connection(_ connection: ConnectionDriver, finds attempt: WakeAttempt.ID) {}
 
         func presence(of process: KnownProcess) -> ClientPresence { [] }
 

@@ -19,7 +19,8 @@ extension Simulation {
             try require(
                 clients.sockets[epoch]?.isRetired == true, .closesWhatIsOpen, "\(epoch) is not there to be taken")
         }
-        for (epoch, socket) in clients.sockets where socket.owner != nil {
+        for epoch in clients.sockets.keys {
+            guard let owner = clients.knownOwner(of: epoch) else { continue }
             let reader = epoch == standing?.epoch ? ownership.reader : ownership.reader(of: epoch)
             if let process = ownership.lingering[epoch]?.reader.process ?? reader?.process {
                 let watched = connection.processes
@@ -28,9 +29,8 @@ extension Simulation {
             // One that another flow took the place of is its client's, whom nobody asks about it any more.
             guard epoch == standing?.epoch || ownership.endedEpochs.contains(epoch) else { continue }
             try require(
-                reader == socket.owner || reader?.process != nil && reader?.process == socket.owner?.process,
-                .oneReader,
-                "\(epoch) is \(String(describing: socket.owner))'s, and said to be \(String(describing: reader))'s")
+                reader == owner || reader?.process != nil && reader?.process == owner.process, .oneReader,
+                "\(epoch) is \(owner)'s, and said to be \(String(describing: reader))'s")
         }
     }
 
@@ -66,11 +66,10 @@ extension Simulation {
             "\(String(describing: before.wake)) became \(String(describing: after.wake))")
         try require(after.program == before.program, .survivesRestart, "\(before) became \(after)")
         if isKept, let reader = before.reader {
-            if case .launch = reader {
-                try require(after.reader != reader, .survivesRestart, "\(reader) has a flow for ever")
-            } else {
-                try require(after.reader == reader, .survivesRestart, "\(before) became \(after)")
-            }
+            try require(after.reader == reader, .survivesRestart, "\(before) became \(after)")
+        }
+        for case .launch(let attempt)? in [after.reader] + after.ended.map(\.reader) {
+            try require(clients.launching == attempt, .survivesRestart, "\(attempt) has a flow for ever")
         }
         // What waited may be somebody's at once.
         // Of what was read nothing is left to be kept.

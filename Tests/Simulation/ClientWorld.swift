@@ -93,6 +93,16 @@ struct ClientWorld: ConnectionFacts {
 
     /// The attempt to launch a program that is under way.
     var launching: WakeAttempt.ID?
+    /// The programs that run, or ran, of attempts that were under way when the agent was killed: it hears of one when
+    /// it asks.
+    var unheard: [WakeAttempt.ID: KnownProcess] = [:]
+
+    /// Who has a socket, as far as the agent can know.
+    func knownOwner(of epoch: UInt64) -> Reader? {
+        let owner = sockets[epoch]?.owner
+        return unheard.first { owner == .program($0.value) }.map { .launch($0.key) } ?? owner
+    }
+
     /// Whether the program runs that the agent launched last.
     var hasProgram: Bool { lastProgram.map(isAlive) ?? false }
 

@@ -49,6 +49,8 @@ extension Simulation {
     /// - Returns: whether it was given something.
     @discardableResult
     mutating func take(by process: KnownProcess?) throws -> Bool {
+        // A program has what it was launched with, and asks for nothing before the agent knows it.
+        if let process, clients.unheard.values.contains(process) { return false }
         // Its driver hears of ends before it gives anything out.
         for dead in clients.processes(where: { !$0.isAlive && !$0.isProgram }) { try tellEnd(of: dead) }
         var effects: [ConnectionEffect] = []
@@ -123,10 +125,10 @@ extension Simulation {
         pending.removeAll { pending in
             switch pending.happening {
             case .end, .kick, .impatience, .userTimeout, .input(.remoteClosed), .input(.flowFailed): false
-            case .input, .client, .launch, .program, .attend, .answer, .flowPath, .beat, .login, .reply: true
+            case .input, .client, .launch, .find, .program, .attend, .answer, .flowPath, .beat, .login, .reply: true
             }
         }
-        clients.launching = nil
+        forgetLaunches(saved, sockets)
         // What was to become a program may do so when nobody waits for it any more.
         for process in clients.processes(where: \.isBeginning) {
             clients.processes[process]?.isBeginning = false
@@ -141,7 +143,11 @@ extension Simulation {
             clients.sockets[epoch]?.isUnheard = false
             clients.sockets[epoch]?.handed = nil
             lines[epoch]?.awaited = 0
-            if case .launch? = clients.sockets[epoch]?.owner { clients.sockets[epoch]?.owner = nil }
+            // Whoever was asked to launch it goes on with that, and the next run has to ask whether there is a program.
+            if case .launch(let attempt)? = clients.sockets[epoch]?.owner, random.chance(50) {
+                let program = launched(attempt)
+                (clients.unheard[attempt], clients.lastProgram) = (program, program)
+            }
         }
         connection = Connection(
             policy: policy, wakes: connection.wakes.settings, lastWake: UInt64(now / .milliseconds(1)), now: now)
@@ -157,6 +163,17 @@ extension Simulation {
         let kept = connection.standingEpoch == saved.standing?.epoch ? saved.standing : nil
         if let local = kept?.local.address, !world.isPresent(local) { try tell(.localAddressRemoved(local)) }
         try checkRestart(before, isKept: kept != nil)
+    }
+
+    /// The run that launched something ends. Of a program whose socket it does not keep, nobody asks any more.
+    private mutating func forgetLaunches(_ saved: Connection.Saved, _ sockets: Set<UInt64>) {
+        clients.launching = nil
+        var readers = saved.clientele.ended.filter { sockets.contains($0.epoch) }.map(\.reader)
+        if let standing = saved.standing, sockets.contains(standing.epoch) { readers.append(saved.clientele.reader) }
+        for (attempt, program) in clients.unheard where !readers.contains(.launch(attempt)) {
+            clients.unheard[attempt] = nil
+            if clients.lastProgram == program { clients.lastProgram = nil }
+        }
     }
 
     /// What was saved, as the next run reads it, and the sockets that it finds.

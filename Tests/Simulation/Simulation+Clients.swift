@@ -25,14 +25,32 @@ extension Simulation {
         let isKnownEarly = random.chance(60)
         let isRefused = random.chance(20)
         guard !isRefused || isKnownEarly else { return try failLaunch(attempt, nil) }
-        let program = clients.newProcess(isProgram: true)
-        for epoch in clients.sockets.keys where clients.sockets[epoch]?.owner == .launch(attempt) {
-            clients.sockets[epoch]?.owner = .program(program)
-        }
+        let program = launched(attempt)
         guard isKnownEarly else { return try run(program, attempt) }
         clients.processes[program]?.isBeginning = true
         try tell(.launchBegan(attempt, program))
         later(.milliseconds(random.below(random.chance(50) ? 2 : 20_000)), .program(program, attempt, runs: !isRefused))
+    }
+
+    /// Somebody else was asked to launch it, who knows of a program or not; or finds only now whether there is one.
+    mutating func find(_ attempt: WakeAttempt.ID) throws {
+        if let program = clients.unheard.removeValue(forKey: attempt) {
+            try run(program, attempt)
+            if !clients.isAlive(program) { later(.milliseconds(random.below(5000)), .end(program)) }
+        } else if random.chance(30) {
+            try run(launched(attempt), attempt)
+        } else {
+            try failLaunch(attempt, nil)
+        }
+    }
+
+    /// A new program, with what it was launched with.
+    mutating func launched(_ attempt: WakeAttempt.ID) -> KnownProcess {
+        let program = clients.newProcess(isProgram: true)
+        for epoch in clients.sockets.keys where clients.sockets[epoch]?.owner == .launch(attempt) {
+            clients.sockets[epoch]?.owner = .program(program)
+        }
+        return program
     }
 
     /// The process has become the program, or could not.
@@ -82,6 +100,8 @@ extension Simulation {
             let isTorn = clients.sockets[epoch]?.isTouched ?? false
             clients.sockets[epoch]?.tornBy = isTorn ? process : nil
         }
+        // Of one that it does not know yet, the agent hears later.
+        guard !clients.unheard.values.contains(process) else { return }
         later(.milliseconds(random.chance(50) ? 0 : random.below(5000)), .end(process))
     }
 

@@ -23,6 +23,8 @@ struct Simulation: ~Copyable {
         case client(ClientInput)
         /// A process that the agent asked for begins, or does not.
         case launch(WakeAttempt.ID)
+        /// The agent hears whether an attempt of its last run has a program.
+        case find(WakeAttempt.ID)
         /// The process that is to become a program does so, or fails to.
         case program(KnownProcess, WakeAttempt.ID, runs: Bool)
         /// The agent hears that a process has ended.
@@ -190,8 +192,8 @@ struct Simulation: ~Copyable {
         pending.removeAll { pending in
             switch pending.happening {
             case .reply, .login: pending.due <= now
-            case .input, .client, .launch, .program, .end, .attend, .answer, .kick, .impatience, .beat, .flowPath,
-                .userTimeout:
+            case .input, .client, .launch, .find, .program, .end, .attend, .answer, .kick, .impatience, .beat,
+                .flowPath, .userTimeout:
                 false
             }
         }
@@ -213,6 +215,8 @@ struct Simulation: ~Copyable {
             try tell(input)
         case .launch(let attempt):
             try begin(attempt)
+        case .find(let attempt):
+            try find(attempt)
         case .program(let program, let attempt, let runs):
             try becomeProgram(program, attempt, runs: runs)
         case .end(let process):
@@ -319,6 +323,10 @@ struct Simulation: ~Copyable {
             clients.launching = attempt.id
             if let offer { try hand(offer.epoch, to: .launch(attempt.id)) }
             later(.milliseconds(random.below(random.chance(80) ? 50 : 60_000)), .launch(attempt.id))
+        case .find(let attempt):
+            try require(clients.launching == nil, .oneProgram, "\(attempt) beside one that is on its way")
+            clients.launching = attempt
+            later(.milliseconds(random.below(random.chance(80) ? 50 : 60_000)), .find(attempt))
         case .awaitBytes(let epoch, let count):
             clients.sockets[epoch]?.awaitedBeyond = count
         }
@@ -380,7 +388,7 @@ extension Simulation.Pending {
     /// Whether it is what a client or a program does.
     var isOfClient: Bool {
         switch happening {
-        case .client, .launch, .program, .end, .attend: true
+        case .client, .launch, .find, .program, .end, .attend: true
         case .input, .answer, .kick, .impatience, .flowPath, .beat, .login, .reply, .userTimeout: false
         }
     }
@@ -395,7 +403,7 @@ extension Simulation.Pending {
         case .input(.handshakeBegan(let dialled, _)): dialled == epoch
         case .input(.dialFailed(let dialled, _)): dialled == epoch
         case .userTimeout(let timed, _): timed == epoch
-        case .input, .client, .launch, .program, .end, .attend, .answer, .flowPath: false
+        case .input, .client, .launch, .find, .program, .end, .attend, .answer, .flowPath: false
         }
     }
 }

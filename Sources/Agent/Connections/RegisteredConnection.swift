@@ -353,11 +353,27 @@ extension RegisteredConnection: ConnectionObserver {
         wakes.perform(
             order(attempt, launch.epoch ?? standing), process: nil, socket: launch.socket,
             began: { [weak self] in self?.launchBegan(attempt, launch, $0) },
-            ended: { [weak self] end in
-                guard let self, let process = launch.process else { return }
-                ended(process, end)
-            },
+            ended: told(of: launch),
             { [weak self] in self?.launchEnded(attempt, launch, $0) })
+    }
+
+    func connection(_ connection: ConnectionDriver, finds attempt: WakeAttempt.ID) {
+        let attempt = WakeAttempt(wake: attempt.wake, attempt: attempt.attempt, means: .exec, reasons: [])
+        let launch = Launch(nil)
+        AgentQueue.async { [weak self] in
+            guard let self, !isBeingClosed, let driver, !driver.hasSteppedDown else { return }
+            wakes.find(order(attempt, driver.status.epoch), ended: told(of: launch)) { [weak self] in
+                self?.launchEnded(attempt, launch, $0)
+            }
+        }
+    }
+
+    /// Hears of the end of a program.
+    private func told(of launch: Launch) -> @AgentQueue (ProgramEnd) -> Void {
+        { [weak self] end in
+            guard let self, let process = launch.process else { return }
+            ended(process, end)
+        }
     }
 
     private func order(_ attempt: WakeAttempt, _ epoch: UInt64) -> WakeOrder {

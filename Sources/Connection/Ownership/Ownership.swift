@@ -55,6 +55,15 @@ package struct Ownership: Sendable {
     /// Who has the flow that stands; `nil` where the agent has it, or none stands.
     package var reader: Reader? { held?.reader }
 
+    /// The launches that flows were given to, of which it is not known yet whether there is a program.
+    var launches: [WakeAttempt.ID] {
+        var launches: [WakeAttempt.ID] = []
+        for reader in ended.map(\.reader) + [reader] {
+            if case .launch(let attempt) = reader, !launches.contains(attempt) { launches.append(attempt) }
+        }
+        return launches
+    }
+
     /// Who has the flow that stands from now on; `nil` for the agent.
     mutating func hold(_ epoch: UInt64, _ reader: Reader?) { held = reader.map { (epoch, $0) } }
 

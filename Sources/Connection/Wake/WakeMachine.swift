@@ -146,6 +146,7 @@ package struct WakeMachine: Sendable {
         case .timerFired: timerFired(&turn)
         case .policyChanged(let policy): policyChanged(to: policy, &turn)
         case .restored(let wake): restore(wake, &turn)
+        case .launchContinued(let attempt): launching = attempt
         case .closed: close(&turn)
         }
         random = turn.random
@@ -199,8 +200,9 @@ extension WakeMachine {
         begin(wake, &turn)
         guard case .standing(var standing) = state else { return }
         if wake.means == .exec {
-            // The program that was on its way may run by now with the flow: it is asked for before anybody takes that.
+            // The program that was on its way may run by now: it is waited for, or asked for by another attempt.
             standing.passed = policy.steps.last { $0 < .exec }
+            standing.hasTried = true
             state = .standing(standing)
             return proceed(&turn)
         }

@@ -22,8 +22,10 @@ package enum WakeInput: Hashable, Sendable {
     case timerFired
     /// The connection has another policy.
     case policyChanged(WakePolicy)
-    /// A wake of the agent's last run still stands; told first, if at all, but for a program of that run.
+    /// A wake of the agent's last run still stands; told first, if at all, but for a program or a launch of that run.
     case restored(StandingWake)
+    /// What came of this attempt of the agent's last run to launch a program is not known yet; told before that wake.
+    case launchContinued(WakeAttempt.ID)
     /// The connection is closed.
     case closed
 }

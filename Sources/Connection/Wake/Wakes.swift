@@ -123,7 +123,7 @@ extension WakeInput {
     fileprivate func needsMachine(_ policy: WakePolicy) -> Bool {
         switch self {
         case .started: policy.launch == .always
-        case .needed, .programStarted, .restored, .clientChanged, .closed: true
+        case .needed, .programStarted, .restored, .launchContinued, .clientChanged, .closed: true
         case .acknowledged, .taken, .attempted, .programEnded, .timerFired, .policyChanged: false
         }
     }

@@ -27,6 +27,7 @@ extension FuzzTarget {
     static let launcher = FuzzTarget(name: "launcher") { bytes in
         guard let call = try? VarlinkCall(bytes) else { return }
         _ = try? call.parameters(as: LauncherAPI.Wake.Parameters.self)
+        _ = try? call.parameters(as: LauncherAPI.Find.Parameters.self)
         _ = try? call.parameters(as: LauncherAPI.Await.Parameters.self)
     }
 

@@ -50,6 +50,19 @@ final class WakeContext {
         }
     }
 
+    /// Finds the program of an attempt that an earlier process of the agent made, and did not hear of. A child of its
+    /// own became no program before that was written down.
+    func find(
+        _ order: WakeOrder, ended: @escaping @AgentQueue (ProgramEnd) -> Void,
+        _ completion: @escaping @AgentQueue (Activator.Outcome) -> Void
+    ) {
+        if activator.lacksRights(for: order), let launcher, launcher.isThere {
+            launcher.find(order, ended: ended, completion)
+        } else {
+            completion(.failed("no program was launched"))
+        }
+    }
+
     /// Tells of the end of a program that an earlier process of the agent launched: how it ended where the launcher did
     /// that for it, whose child it is.
     func follow(_ process: ProcessHandle, ended: @escaping @AgentQueue (ProgramEnd) -> Void) {
