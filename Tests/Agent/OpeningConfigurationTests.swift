@@ -83,7 +83,7 @@ import Testing
             (0o660, "x", "can be read by everybody, or written by others than its owner; chmod g-w,o="),
             (0o600, "", "is empty"),
             (0o600, String(repeating: "x", count: 32_769), "is larger than 32768 bytes"),
-        ] {
+        ] as [(mode_t, String, String)] {
             try fixture.write(text, to: "secret", mode: mode)
             #expect(try errors(line) == ["26: connection.opening.send_file: \"secret\" \(problem)"])
         }

@@ -174,7 +174,6 @@ private final class NameFixture: Sendable {
             let fixture = try await NameFixture(lab, reply)
             try await body(fixture)
             fixture.stub.stop()
-            try? FileManager.default.removeItem(atPath: fixture.directory)
         }
     }
 

@@ -167,7 +167,7 @@ struct ScreenStories {
             }
             Issue.record(
                 """
-                \(name) has another text than \(terminal); read this, and write the file anew with DIALTONE_GOLDEN=write:
+                \(name) has another text than \(terminal); read this, and write it anew with DIALTONE_GOLDEN=write:
                 \(screen)
                 """)
             let next = rest.dropFirst(1).range(of: "\n\n$ ")

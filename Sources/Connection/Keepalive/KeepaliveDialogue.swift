@@ -11,9 +11,9 @@
 ///    must be sent whole before anything else.
 /// 2. ``peeked(_:)`` judges what is unread. It is an answer only if it stands first, one is awaited, and it is exactly
 ///    that. All other bytes are the client's and stay where they are.
-/// 3. ``giveUp()`` when the answer's deadline has passed and the flow lives on: then a late answer is the client's. Each
-///    protocol bids it ignore one (RFC 3261, section 7.5; RFC 6455, section 5.5.3; RFC 6120, section 8.2.3), or it is
-///    one that its own pings bring as well (PINGRESP).
+/// 3. ``giveUp()`` when the answer's deadline has passed and the flow lives on: then a late answer is the client's.
+///    Each protocol bids it ignore one (RFC 3261, section 7.5; RFC 6455, section 5.5.3; RFC 6120, section 8.2.3), or
+///    it is one that its own pings bring as well (PINGRESP).
 package struct KeepaliveDialogue: Sendable {
     /// Why no keepalive may be sent now.
     package enum Obstacle: Error, Hashable, Sendable {
