@@ -29,7 +29,6 @@ package final class LauncherClient {
         ended: @escaping @AgentQueue (ProgramEnd) -> Void,
         _ completion: @escaping @AgentQueue (Activator.Outcome) -> Void
     ) {
-        let connection: VarlinkConnection
         var parameters = LauncherAPI.Wake.Parameters(order)
         let descriptors = VarlinkDescriptors()
         do throws(SystemError) {
@@ -38,25 +37,12 @@ package final class LauncherClient {
                 let copy = try retryingInterrupts("passing the socket") { fcntl(socket, F_DUPFD_CLOEXEC, 0) }
                 parameters.fileDescriptor = descriptors.append(OwnedDescriptor(copy))
             }
-            connection = try VarlinkConnection.connect(to: path)
         } catch {
-            return completion(.failed("dialtone-launcher.socket: \(error)"))
+            return completion(Self.unreachable(error))
         }
-        let timer = Timers.shared.schedule(after: Self.limit) { connection.close() }
-        connection.callWithDescriptors(LauncherAPI.Wake.self, parameters, descriptors) { result in
-            timer.cancel()
-            switch result {
-            case .success(let answer):
-                guard let number = answer.reply.number else {
-                    connection.close()
-                    return completion(.done)
-                }
-                Self.follow(number, answer.reply.process, answer.descriptors, connection, ended, completion)
-            case .failure(let error):
-                connection.close()
-                completion(.failed(Self.text(error)))
-            }
-        }
+        ask(LauncherAPI.Wake.self, parameters, descriptors, ended) { outcome in
+            completion(outcome ?? .done)
+        } program: { ($0.number, $0.process) }
     }
 
     /// Finds the program of an attempt that an earlier process of the daemon made, as far as the launcher knows of it.
@@ -64,27 +50,48 @@ package final class LauncherClient {
         _ order: WakeOrder, ended: @escaping @AgentQueue (ProgramEnd) -> Void,
         _ completion: @escaping @AgentQueue (Activator.Outcome) -> Void
     ) {
+        ask(LauncherAPI.Find.self, .init(order), VarlinkDescriptors(), ended) { outcome in
+            completion(outcome ?? .failed("the launcher knows of no program"))
+        } program: { ($0.number, $0.process) }
+    }
+
+    /// Calls a method that may answer with a program, and follows that one.
+    ///
+    /// - Parameters:
+    ///   - completion: told what came of it; `nil` for an answer without a program.
+    ///   - program: the program of an answer: its number, and where among the descriptors its hold is.
+    private func ask<Method: VarlinkMethod>(
+        _ method: Method.Type, _ parameters: Method.Parameters, _ descriptors: VarlinkDescriptors,
+        _ ended: @escaping @AgentQueue (ProgramEnd) -> Void,
+        _ completion: @escaping @AgentQueue (Activator.Outcome?) -> Void,
+        program: @escaping @AgentQueue (Method.Reply) -> (number: Int?, place: Int?)
+    ) {
         let connection: VarlinkConnection
         do throws(SystemError) {
             connection = try VarlinkConnection.connect(to: path)
         } catch {
-            return completion(.failed("dialtone-launcher.socket: \(error)"))
+            return completion(Self.unreachable(error))
         }
         let timer = Timers.shared.schedule(after: Self.limit) { connection.close() }
-        connection.callWithDescriptors(LauncherAPI.Find.self, .init(order), VarlinkDescriptors()) { result in
+        connection.callWithDescriptors(method, parameters, descriptors) { result in
             timer.cancel()
             switch result {
             case .success(let answer):
-                guard let number = answer.reply.number else {
-                    connection.close()
-                    return completion(.failed("the launcher knows of no program"))
+                let (number, place) = program(answer.reply)
+                if let number {
+                    return Self.follow(number, place, answer.descriptors, connection, ended, completion)
                 }
-                Self.follow(number, answer.reply.process, answer.descriptors, connection, ended, completion)
+                connection.close()
+                completion(nil)
             case .failure(let error):
                 connection.close()
                 completion(.failed(Self.text(error)))
             }
         }
+    }
+
+    private static func unreachable(_ error: SystemError) -> Activator.Outcome {
+        .failed("dialtone-launcher.socket: \(error)")
     }
 
     private static func text(_ error: VarlinkCallError) -> String {

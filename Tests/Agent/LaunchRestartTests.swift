@@ -82,12 +82,12 @@ struct LaunchRestartTests {
     }
 
     @Test func `where the launcher launched none, the flow is given back`() async throws {
-        let deputy = try SilentLauncher()
+        let silent = try SilentLauncher()
         let settings = WakeSettings.script("read line; echo \"got $line\"; read rest")
-        let fixture = try LaunchFixture(settings, launcher: LauncherClient(path: deputy.path))
+        let fixture = try LaunchFixture(settings, launcher: LauncherClient(path: silent.path))
         try await fixture.ready()
         fixture.send("hello\n")
-        try await eventually("the launcher is asked") { deputy.hasBeenAsked }
+        try await eventually("the launcher is asked") { silent.hasBeenAsked }
         var office = ConnectionSettings(name: "office", remote: "tcp://192.0.2.7:1")
         (office.owner, office.wake) = (geteuid(), settings)
         let launcher = try LauncherFixture([office])
@@ -96,7 +96,7 @@ struct LaunchRestartTests {
         expect(try await fixture.line(), is: "got hello")
         #expect((fixture.connection?.holder, fixture.connection?.epoch) == (.client, 1))
         #expect(fixture.attempts == 1)
-        withExtendedLifetime((deputy, launcher)) {}
+        withExtendedLifetime((silent, launcher)) {}
     }
 
     @Test func `what a program had not read of a flow that was replaced waits, though it ended with 0`() async throws {

@@ -224,7 +224,7 @@ final class ConnectionRegistry {
     /// Whether the launcher may have to wake the process that takes a connection's flow, and is to be shown that it
     /// did.
     func needsProof(of which: ConnectionReference, for user: UInt32) -> Bool {
-        (try? find(which, for: user))?.isWokenByDeputy ?? false
+        (try? find(which, for: user))?.isWokenByLauncher ?? false
     }
 
     /// Which connection `user` means.

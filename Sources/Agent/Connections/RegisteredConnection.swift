@@ -93,7 +93,7 @@ final class RegisteredConnection {
     }
 
     /// Whether it takes the launcher to wake the process that has its flow.
-    var isWokenByDeputy: Bool {
+    var isWokenByLauncher: Bool {
         geteuid() != 0 && owner != geteuid() && (wake?.signal != nil || wake?.thaw == .ownGroup)
     }
 
