@@ -26,7 +26,7 @@ extension Connection {
     package mutating func offer(
         to process: KnownProcess?, facts: some ConnectionFacts, _ effects: inout [ConnectionEffect]
     ) throws(TakeRefusal) -> Offer {
-        if let reader = ownership.reader {
+        if let reader {
             guard let holder = reader.process else { throw .heldByClient(nil) }
             guard holder == process else { throw .heldByClient(holder) }
         }
@@ -44,7 +44,7 @@ extension Connection {
             return Offer(epoch: epoch, isOver: true, reader: reader)
         }
         guard let standing = line.standing, standing.ownership.session != .opening else { return nil }
-        return Offer(epoch: standing.epoch, isOver: false, reader: ownership.reader ?? reader)
+        return Offer(epoch: standing.epoch, isOver: false, reader: standing.ownership.reader ?? reader)
     }
 
     /// Why a flow cannot be parked; `nil` where it can.
@@ -69,7 +69,7 @@ extension Connection {
             tellWakes(.attempted(wake: attempt.wake, attempt: attempt.attempt, outcome), &turn)
         case .launchBegan(let attempt, let process):
             // Should the agent end now, its next run holds on to that. It may never run, and another one does.
-            ownership.replace(.launch(attempt), by: .program(process))
+            replace(.launch(attempt), by: .program(process))
             (wakes.program, wakes.beginning) = (process, process)
         case .launched(let attempt, let process): launched(attempt, process, &turn)
         case .launchFailed(let attempt, let process): launchFailed(attempt, process, &turn)
@@ -98,8 +98,7 @@ extension Connection {
         (wakes.client, wakes.hasHadClient) = (reader.process, true)
         if line.standing?.epoch == epoch {
             endLingering(turn.facts, &turn.effects)
-            ownership.hold(epoch, reader)
-            tellLine(.taken(epoch: epoch), &turn)
+            tellLine(.taken(epoch: epoch, by: reader), &turn)
         } else {
             ownership.give(epoch, to: reader)
             if status.state == .closed {
@@ -120,7 +119,6 @@ extension Connection {
         let refusal = parkRefusal(of: epoch, leavesOpening: opening != nil)
         if ownership.settle(epoch, &turn.effects), wakes.review == nil { needForWhatWaits(&turn) }
         guard refusal == nil else { return }
-        ownership.hold(epoch, nil)
         if let opening { tellLine(.openingLeft(opening), &turn) }
         if let answers { tellLine(.answersLeft(answers), &turn) }
         tellLine(.parked(epoch: epoch, handled: answers?.handled), &turn)
@@ -146,8 +144,8 @@ extension Connection {
             // Where that is no reason.
             if wakes.standing?.number == givenUp { need(.data, &turn) }
         }
-        if let held = ownership.held, held.reader == .client(process) {
-            abandon(held.epoch, isAlone: false, isOfProgram: false, &turn)
+        if let epoch = standingEpoch(of: .client(process)) {
+            abandon(epoch, isAlone: false, isOfProgram: false, &turn)
         }
         guard wakes.client == process else { return }
         wakes.client = nil
@@ -164,12 +162,11 @@ extension Connection {
                 _ = ownership.abandon(epoch, keepsRest: policy.keepsAbandonedFlow, turn.facts, &turn.effects)
             }
         }
-        if let held = ownership.held, held.reader == .program(process) {
+        if let epoch = standingEpoch(of: .program(process)) {
             if end == .exited(status: 0) {
-                ownership.hold(held.epoch, nil)
-                tellLine(.parked(epoch: held.epoch), isOfProgram: true, &turn)
+                tellLine(.parked(epoch: epoch), isOfProgram: true, &turn)
             } else {
-                abandon(held.epoch, isAlone: true, isOfProgram: true, &turn)
+                abandon(epoch, isAlone: true, isOfProgram: true, &turn)
             }
         }
         // What came after the flow that it has read was told while its wake stood.
@@ -182,7 +179,6 @@ extension Connection {
     /// - Parameter isAlone: whether nobody else can have a descriptor of the flow from who had it.
     private mutating func abandon(_ epoch: UInt64, isAlone: Bool, isOfProgram: Bool, _ turn: inout ConnectionTurn) {
         let isUntouched = turn.facts.touch(of: epoch) == .untouched
-        ownership.hold(epoch, nil)
         turn.hasLostClient = !isOfProgram
         tellLine(
             .abandoned(epoch: epoch, isUntouched: isUntouched, isAlone: isAlone), isOfProgram: isOfProgram, &turn)
@@ -200,34 +196,33 @@ extension Connection {
         }
         let reader = Reader.launch(attempt.id)
         // A client that has the flow keeps it.
-        let offer = ownership.reader == nil ? next(for: reader, turn.facts, &turn.effects) : nil
+        let offer = self.reader == nil ? next(for: reader, turn.facts, &turn.effects) : nil
         if let offer {
             if offer.isOver {
                 ownership.give(offer.epoch, to: reader)
             } else {
                 endLingering(turn.facts, &turn.effects)
-                ownership.hold(offer.epoch, reader)
-                tellLine(.taken(epoch: offer.epoch), isOfProgram: true, &turn)
+                tellLine(.taken(epoch: offer.epoch, by: reader), isOfProgram: true, &turn)
             }
         }
         turn.effects.append(.launch(attempt, offer))
     }
 
     private mutating func launched(_ attempt: WakeAttempt.ID, _ process: KnownProcess, _ turn: inout ConnectionTurn) {
-        ownership.replace(.launch(attempt), by: .program(process))
+        replace(.launch(attempt), by: .program(process))
         (wakes.program, wakes.client, wakes.hasHadClient) = (process, process, true)
         wakes.beginning = nil
         presenceChanged(&turn)
         tellWakes(.programStarted, &turn)
         tellWakes(.attempted(wake: attempt.wake, attempt: attempt.attempt, .done), &turn)
-        if ownership.has(.program(process)) { clientHasCome(&turn) }
+        if reader == .program(process) || ownership.readers.contains(.program(process)) { clientHasCome(&turn) }
     }
 
     private mutating func launchFailed(
         _ attempt: WakeAttempt.ID, _ process: KnownProcess?, _ turn: inout ConnectionTurn
     ) {
         if let process {
-            ownership.replace(.program(process), by: .launch(attempt))
+            replace(.program(process), by: .launch(attempt))
             if wakes.program == process { wakes.program = nil }
         }
         wakes.beginning = nil
@@ -237,11 +232,21 @@ extension Connection {
     }
 
     /// Takes back what a program was to be launched with that never ran.
-    mutating func giveBack(_ reader: Reader, _ turn: inout ConnectionTurn) {
+    private mutating func giveBack(_ reader: Reader, _ turn: inout ConnectionTurn) {
         ownership.giveBack(reader, turn.facts, &turn.effects)
-        guard let held = ownership.held, held.reader == reader else { return }
-        ownership.hold(held.epoch, nil)
-        tellLine(.returned(epoch: held.epoch), isOfProgram: true, &turn)
+        guard let epoch = standingEpoch(of: reader) else { return }
+        tellLine(.returned(epoch: epoch), isOfProgram: true, &turn)
+    }
+
+    /// What a reader has is somebody's that it turned into.
+    private mutating func replace(_ reader: Reader, by next: Reader) {
+        line.replace(reader, by: next)
+        ownership.replace(reader, by: next)
+    }
+
+    /// The flow that stands, where a reader has it.
+    private func standingEpoch(of reader: Reader) -> UInt64? {
+        line.standing.flatMap { $0.ownership.reader == reader ? $0.epoch : nil }
     }
 }
 

@@ -41,9 +41,11 @@ extension Connection {
             guard let process = reader?.process, !processes.contains(process) else { return reader }
             return .unknown
         }
-        var clientele = Clientele()
-        clientele.reader = reader(ownership.reader)
-        clientele.ended = ownership.ended.map { flow in
+        var (clientele, standing) = (Clientele(), adoption)
+        if let flow = standing?.ownership {
+            standing?.ownership = FlowOwnership(reader: reader(flow.reader), session: flow.session)
+        }
+        clientele.ended = ownership.saved.map { flow in
             let reader = reader(flow.reader)
             return .init(epoch: flow.epoch, reader: reader, left: reader == flow.reader ? flow.left : nil)
         }
@@ -52,7 +54,7 @@ extension Connection {
         clientele.program = wakes.program.flatMap { processes.contains($0) ? $0 : nil }
         clientele.wake = wakes.inherited?.value ?? wakes.standing
         return Saved(
-            standing: adoption, newestEpoch: line.newestEpoch, clientele: clientele, opening: left.opening,
+            standing: standing, newestEpoch: line.newestEpoch, clientele: clientele, opening: left.opening,
             answers: left.answers)
     }
 
@@ -94,21 +96,24 @@ extension Connection {
         ownership.restore(kept.ended)
         wakes.hasHadClient = kept.hasHadClient || kept.wake != nil
         (wakes.client, wakes.inherited) = (kept.client, kept.wake.map { .value($0) })
+        var readers = ownership.readersOfEnded
         if case .adopted(let adoption) = input {
             wakes.hadSession = adoption.ownership.session == .open
-            if adoption.ownership.holder == .client { ownership.hold(adoption.epoch, kept.reader ?? .unknown) }
+            if let reader = adoption.ownership.reader { readers.append(reader) }
         }
         wakes.program = kept.program
         if wakes.program != nil { tellWakes(.programStarted, &turn) }
         // The earlier run ended before it heard of a process. There may be one, whoever has acknowledged the wake
         // meanwhile: before that is known, nobody else gets the flow, and no other program is launched.
-        for attempt in ownership.launches {
+        var launches: [WakeAttempt.ID] = []
+        for case .launch(let attempt) in readers where !launches.contains(attempt) {
+            launches.append(attempt)
             tellWakes(.launchContinued(attempt), &turn)
             turn.effects.append(.find(attempt))
         }
         tellLine(input, &turn)
         resumeWake(&turn)
-        if case .program(let process) = ownership.reader {
+        if case .program(let process) = reader {
             wakes.client = process
             clientHasCome(&turn)
         }
@@ -120,10 +125,8 @@ extension Connection {
     }
 }
 
-/// Who has the sockets of a connection and is woken for it, from one run of the agent to the next.
+/// Who has the sockets of flows that ended and is woken for a connection, from one run of the agent to the next.
 package struct Clientele: Hashable, Sendable {
-    /// Who had the flow that stands.
-    package var reader: Reader?
     /// The flows that ended, the oldest first.
     package var ended: [EndedFlow] = []
     /// Whether it has, or had, a client.

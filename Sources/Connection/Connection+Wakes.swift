@@ -54,7 +54,7 @@ extension Connection {
         if status.ownership?.holder != .client { wakes.overrun = nil }
         if status.state == .closed {
             // What it left is there to be taken, or comes back from a program that does not begin.
-            if ownership.ended.isEmpty { return tellWakes(.closed, &turn) }
+            if ownership.endedEpochs.isEmpty { return tellWakes(.closed, &turn) }
             return ownership.isWaiting ? need(.data, &turn) : ()
         }
         guard status.state.hasFlow, let ownership = status.ownership else {

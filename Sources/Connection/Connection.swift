@@ -6,7 +6,8 @@
 /// ## Of what it is made
 ///
 /// - ``ConnectionStateMachine``, the *line*: when to dial, what to close, how long to wait.
-/// - ``Ownership``: who may read the flow that stands, and those that ended with bytes on them.
+/// - ``Ownership``: who may read the flows that do not stand any more. Who has the one that stands is in the line, as
+///   its ``FlowOwnership``.
 /// - ``Wakes`` and in it ``WakeMachine``: who the client is, for what it is woken, and how one wake goes.
 ///
 /// What happens to the network is told by ``process(_:now:dialsFrom:facts:using:)-(ConnectionInput,_,_,_,_)``, what
@@ -60,6 +61,14 @@ package struct Connection: ~Copyable {
     /// The number of the flow that stands; `nil` without one.
     package var standingEpoch: UInt64? { line.standing?.epoch }
 
+    /// Who has the flow that stands; `nil` where the agent has it, or none stands.
+    package var reader: Reader? { line.standing?.ownership.reader }
+
+    /// Who may read a flow, the one that stands or another one; `nil` where the agent has it, or there is none.
+    package func reader(of epoch: UInt64) -> Reader? {
+        epoch == standingEpoch ? reader : ownership.reader(of: epoch)
+    }
+
     /// The turn to dial that it waits for.
     package var awaitedTurn: Duration? { line.awaitedTurn }
 
@@ -68,7 +77,7 @@ package struct Connection: ~Copyable {
 
     /// When ``deadlinePassed(now:dialsFrom:facts:using:)`` is to be called next; `nil` for not at all.
     package var nextDeadline: Duration? {
-        [deadlines.first, wakes.deadline, ownership.lingering.values.map(\.end).min()].compactMap(\.self).min()
+        [deadlines.first, wakes.deadline, ownership.deadline].compactMap(\.self).min()
     }
 
     /// The timers of the line that are due: before they are judged, its driver tells what has come meanwhile.
@@ -76,9 +85,8 @@ package struct Connection: ~Copyable {
 
     /// The processes whose end matters: those that have a flow, a replaced one included, and those that it wakes.
     package var processes: Set<KnownProcess> {
-        let readers = [ownership.reader] + ownership.ended.map(\.reader)
-        let processes = readers.map { $0?.process } + ownership.lingering.values.map(\.reader.process)
-        return Set((processes + [wakes.client, wakes.program]).compactMap(\.self))
+        let readers: [Reader?] = [reader] + ownership.readers
+        return Set((readers.map { $0?.process } + [wakes.client, wakes.program]).compactMap(\.self))
     }
 
     // MARK: - Inputs
@@ -143,11 +151,15 @@ package struct Connection: ~Copyable {
     ///
     /// - Parameter isOfProgram: whether it is about a program that was launched, whose end says more than the flow's.
     mutating func tellLine(_ input: ConnectionInput, isOfProgram: Bool = false, _ turn: inout ConnectionTurn) {
+        var before = line.standing
+        // Who is gone reads nothing more of what ends with that.
+        if case .abandoned = input { before = nil }
         let actions = line.process(input, now: turn.now, dialsFrom: turn.dialsFrom, using: &turn.random)
         exchanges?.append(Exchange(input: input, actions: actions, status: line.status))
         for action in actions {
             switch action {
-            case .closeSocket(let epoch, let reason, let rest): end(epoch, reason, rest, &turn)
+            case .closeSocket(let epoch, let reason, let rest):
+                end(epoch, of: before?.epoch == epoch ? before?.ownership.reader : nil, reason, rest, &turn)
             case .scheduleTimer(let timer, let deadline): deadlines[timer] = deadline
             case .cancelTimer(let timer): deadlines[timer] = nil
             case .emit(let event):
@@ -166,11 +178,9 @@ package struct Connection: ~Copyable {
     }
 
     private mutating func end(
-        _ epoch: UInt64, _ reason: CloseReason, _ rest: UnreadRest,
+        _ epoch: UInt64, of reader: Reader?, _ reason: CloseReason, _ rest: UnreadRest,
         _ turn: inout ConnectionTurn
     ) {
-        let reader = ownership.held.flatMap { $0.epoch == epoch ? $0.reader : nil }
-        ownership.ended(epoch)
         // Of what left from an address that is gone nothing arrives.
         let isAborting = reason == .localAddressRemoved
         switch rest {

@@ -37,8 +37,8 @@ extension ConnectionDriver {
     /// Sorts what waits on the flow for its turn. Of one that ends, what the client has not read is kept, and the
     /// answer to a keepalive would be taken for the client's.
     func takeWhatCame() {
-        guard let epoch = connection.standingEpoch, let flow = flows[epoch] else { return }
-        if flow.isParked { keepaliveSender.takeAnswer(on: epoch) }
+        guard let epoch = connection.standingEpoch, connection.reader == nil else { return }
+        keepaliveSender.takeAnswer(on: epoch)
     }
 }
 

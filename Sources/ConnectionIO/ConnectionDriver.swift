@@ -313,7 +313,7 @@ package final class ConnectionDriver {
             flow.retire(isHeld: isHeld)
             flows[epoch] = flow
         case .rest(let epoch):
-            flows[epoch]?.isParked = true
+            flows[epoch]?.takeBack()
         case .linger(let epoch):
             let flow = leave(epoch)
             flows[epoch] = flow
@@ -328,7 +328,7 @@ package final class ConnectionDriver {
         case .find(let attempt):
             observer?.connection(self, finds: attempt)
         case .awaitBytes(let epoch, let count):
-            guard let flow = flows[epoch], flow.isParked else { break }
+            guard let flow = flows[epoch], connection.reader(of: epoch) == nil else { break }
             keepaliveSender.awaitBytes(on: flow, beyond: count) { [weak self] in self?.process(.bytesCame) }
         }
     }
@@ -385,7 +385,7 @@ package final class ConnectionDriver {
         case .watchInput(let epoch, let isWatched):
             guard let flow = flows[epoch] else { break }
             // What comes while it is watched is for a client that sleeps.
-            flow.isParked = isWatched
+            if isWatched { flow.takeBack() }
             keepaliveSender.watchInput(of: flow, isWatched)
         case .playOpening(let epoch, let opening):
             if let flow = flows[epoch] { play(opening, on: flow) }

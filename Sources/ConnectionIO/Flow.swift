@@ -53,12 +53,6 @@ final class Flow {
     private(set) var isConnected = false
     /// The socket's own end, once it is connected.
     private var local: Endpoint?
-    /// Whether what arrives is for a client that sleeps.
-    var isParked = false {
-        didSet {
-            if isParked { handed = .toNobody }
-        }
-    }
     /// What is known of the client's part in the stream.
     private var handed = Handed.toNobody
 
@@ -143,7 +137,6 @@ final class Flow {
         self.owner = owner
         self.secured = secured
         isConnected = true
-        isParked = true
         hasEnded = true
         socket = consume descriptor
         guard let secured else { return }
@@ -391,8 +384,10 @@ final class Flow {
         return copy
     }
 
+    /// Nobody has it any more: what the client that had it has done on it is of no interest.
+    func takeBack() { handed = .toNobody }
+
     private func noteHandover() {
-        isParked = false
         guard case .toNobody = handed else { return }
         guard let progress, !progress.isAhead else { return handed = .unknown }
         handed = .at(progress)
@@ -439,7 +434,7 @@ final class Flow {
     /// Ends the flow, but for what it has received: that is there to be taken, or is delivered where somebody has it.
     func retire(isHeld: Bool) {
         finish()
-        if !isHeld { isParked = true }
+        if !isHeld { takeBack() }
     }
 
     private func localEndpoint() throws(SystemError) -> Endpoint {

@@ -84,7 +84,7 @@ package struct SavedConnection: Hashable {
         if let standing = flows.standing { fields.put(Field.standing, standing.write) }
         for ended in flows.ended { fields.put(Field.ended, ended.write) }
         if clients.hasHadClient { fields.put(Field.hasClient, 1) }
-        if let reader = clients.reader { fields.put(Field.reader, reader.write) }
+        if let reader = flows.standing?.adoption.ownership.reader { fields.put(Field.reader, reader.write) }
         for ended in clients.ended where ended.reader != nil { fields.put(Field.endedReader, ended.write) }
         if let client = clients.client { fields.put(Field.client, client.number) }
         if let program = clients.program { fields.put(Field.program, program.number) }
@@ -97,7 +97,7 @@ package struct SavedConnection: Hashable {
     package init(_ fields: FieldReader) throws(DamagedState) {
         self.init(name: "", owner: 0, isConfigured: false, remote: "")
         var fields = fields
-        var hasOwner = false
+        var (hasOwner, reader) = (false, Reader?.none)
         while let (field, value) = try fields.next() {
             switch field {
             case Field.name: name = try value.text()
@@ -115,8 +115,8 @@ package struct SavedConnection: Hashable {
             case Field.ended: flows.ended.append(try .init(value.fields()))
             case Field.hasClient: clients.hasHadClient = try value.unsigned() != 0
             case Field.wasLaunching:
-                if try value.unsigned() != 0 { clients.reader = .launch(.init(wake: 0, attempt: 0)) }
-            case Field.reader: clients.reader = try .init(value.fields())
+                if try value.unsigned() != 0 { reader = .launch(.init(wake: 0, attempt: 0)) }
+            case Field.reader: reader = try .init(value.fields())
             case Field.endedReader: clients.ended.append(try .init(value.fields()))
             case Field.client: clients.client = KnownProcess(try value.count())
             case Field.program: clients.program = KnownProcess(try value.count())
@@ -126,6 +126,9 @@ package struct SavedConnection: Hashable {
             case Field.totals: totals = try? .init(value.fields())
             default: break
             }
+        }
+        if let reader, let ownership = flows.standing?.adoption.ownership, ownership.holder == .client {
+            flows.standing?.adoption.ownership = FlowOwnership(reader: reader, session: ownership.session)
         }
         // An owner that is missing must not be taken for root.
         guard hasOwner, !name.isEmpty, !remote.isEmpty else { throw DamagedState() }
@@ -313,7 +316,8 @@ extension SavedFlows.Standing {
         guard let epoch, let local, let remote else { throw DamagedState() }
         self.init(
             adoption: Adoption(
-                epoch: epoch, local: local, remote: remote, ownership: FlowOwnership(holder: holder, session: session),
+                epoch: epoch, local: local, remote: remote, 
+                ownership: FlowOwnership(reader: holder == .client ? .unknown : nil, session: session),
                 lastProof: proof, interface: interface, isBound: isBound, security: security,
                 handled: handled,
                 past: .init(connectedAt: connectedAt, since: since, upSince: upSince, isInDoubt: isInDoubt)),

@@ -137,7 +137,6 @@ struct AgentStateTests {
             SavedProcess(process: KnownProcess(1), stored: 12, launchedAs: nil),
             SavedProcess(process: KnownProcess(2), stored: 13, launchedAs: 4711),
         ]
-        kept.clients.reader = .launch(.init(wake: 3, attempt: 4))
         kept.clients.ended = [
             .init(epoch: 3, reader: .program(KnownProcess(2)), left: .untouched),
             .init(epoch: 4, reader: .client(KnownProcess(1)), left: .unknown),
@@ -148,7 +147,8 @@ struct AgentStateTests {
         kept.clients.wake = StandingWake(
             number: 99, reasons: [.data, .reconnected], since: .seconds(5), attempts: 2, means: .signal,
             hasFailed: true)
-        kept.flows.standing?.adoption.ownership = FlowOwnership(holder: .client, session: .unknown)
+        kept.flows.standing?.adoption.ownership = FlowOwnership(
+            reader: .launch(.init(wake: 3, attempt: 4)), session: .unknown)
         kept.flows.standing?.adoption.lastProof = .milliseconds(1234)
         kept.flows.standing?.adoption.interface = "wlan0"
         kept.flows.standing?.adoption.handled = .max

@@ -36,7 +36,7 @@ struct KeepAliveTests {
             #expect(isCalled)
             called = nil
         }
-        calls.ownershipChanged(to: FlowOwnership(holder: .client, session: .open))
+        calls.ownershipChanged(to: FlowOwnership(reader: .unknown, session: .open))
         let before = count
         // Something of the same cadence comes twice, and these calls not.
         let witness = ClientCalls(DialerContext(paths: network, names: network)) { called?() }

@@ -16,10 +16,10 @@ import Testing
         let attempt = harness.attempt
         var next = Self.restarted(harness)
         #expect(next.effects.finds == [attempt] && next.effects.launches.isEmpty, "\(next.effects)")
-        expect(next.connection.ownership.reader, is: .launch(attempt), "nobody else takes the flow")
+        expect(next.connection.reader, is: .launch(attempt), "nobody else takes the flow")
         expect(next.connection.wakes.standing?.reasons, is: [.data])
         next.tell(.launchFailed(attempt, nil))
-        expect(next.connection.status.ownership, is: FlowOwnership(holder: .daemon, session: .unknown))
+        expect(next.connection.status.ownership, is: FlowOwnership(reader: nil, session: .unknown))
         let launches = next.tell(.attempted(attempt, .failed("there is none"))).launches
         #expect(launches.map(\.epoch) == [1] && launches.map(\.attempt.attempt) == [2], "\(launches)")
     }
@@ -28,7 +28,7 @@ import Testing
         let harness = try OwnershipTests.launching()
         var next = Self.restarted(harness)
         let reports = next.tell(.launched(harness.attempt, .first)).reports
-        expect(next.connection.ownership.reader, is: .program(.first))
+        expect(next.connection.reader, is: .program(.first))
         #expect(next.connection.wakes.standing == nil && next.connection.wakes.program == .first, "\(reports)")
         next.facts.touches[1] = .touched
         next.tell(.processEnded(.first, .exited(status: 0)))
@@ -41,10 +41,10 @@ import Testing
         var next = Self.restarted(harness)
         expect(next.effects.finds, is: [harness.attempt])
         expect(next.connection.wakes.standing, is: nil)
-        expect(next.connection.ownership.reader, is: .launch(harness.attempt))
+        expect(next.connection.reader, is: .launch(harness.attempt))
         #expect(throws: TakeRefusal.heldByClient(nil)) { try next.take(by: .second) }
         next.tell(.launchFailed(harness.attempt, nil))
-        expect(next.connection.ownership.reader, is: nil)
+        expect(next.connection.reader, is: nil)
         #expect(try next.take(by: .second).epoch == 1)
     }
 
@@ -73,7 +73,7 @@ import Testing
         #expect(effects.reports.contains { if case .began = $0 { true } else { false } }, "\(effects.reports)")
         #expect(effects.launches.isEmpty, "\(effects.launches)")
         next.tell(.launched(harness.attempt, .first))
-        expect(next.connection.ownership.reader, is: .program(.first))
+        expect(next.connection.reader, is: .program(.first))
         expect(next.connection.wakes.standing, is: nil)
     }
 }

@@ -20,7 +20,7 @@ import Testing
             harness.tell(.taken(epoch: 1)).prefix(2) == [
                 .watchInput(epoch: 1, false), .keepAlive(epoch: 1, nil),
             ])
-        #expect(harness.status.ownership == FlowOwnership(holder: .client, session: .unknown))
+        #expect(harness.status.ownership == FlowOwnership(reader: .unknown, session: .unknown))
         #expect(
             harness.tell(.parked(epoch: 1)).prefix(2) == [
                 .watchInput(epoch: 1, true), .keepAlive(epoch: 1, heartbeat),
@@ -28,14 +28,14 @@ import Testing
         #expect(harness.status.ownership == .parked)
         // A session that stands is one that still stands when its client reads.
         harness.tell(.taken(epoch: 1))
-        #expect(harness.status.ownership == FlowOwnership(holder: .client, session: .open))
+        #expect(harness.status.ownership == FlowOwnership(reader: .unknown, session: .open))
     }
 
     @Test(arguments: FlowOwnership.Holder.allCases, FlowOwnership.Session.allCases)
     func `a keepalive is sent in the agent's hands and some on a session alone`(
         holder: FlowOwnership.Holder, session: FlowOwnership.Session
     ) {
-        let ownership = FlowOwnership(holder: holder, session: session)
+        let ownership = FlowOwnership(reader: holder == .client ? .unknown : nil, session: session)
         let isTheAgents = holder == .daemon && session != .opening
         #expect(ownership.permits(.crlf) == isTheAgents)
         #expect(ownership.permits(.mqtt) == (isTheAgents && session == .open))
@@ -56,7 +56,7 @@ import Testing
         holder: FlowOwnership.Holder, session: FlowOwnership.Session, rest: UnreadRest,
         others: [CloseReason: UnreadRest]
     ) {
-        let ownership = FlowOwnership(holder: holder, session: session)
+        let ownership = FlowOwnership(reader: holder == .client ? .unknown : nil, session: session)
         for reason in CloseReason.allCases {
             // Of what the user ends nothing is left.
             let expected = reason == .closeRequested ? .dropped : others[reason] ?? rest
@@ -69,7 +69,7 @@ import Testing
         harness.tell(.taken(epoch: 1))
         let actions = harness.tell(.returned(epoch: 1))
         #expect(actions.first == .watchInput(epoch: 1, true))
-        #expect(harness.status.ownership == FlowOwnership(holder: .daemon, session: .unknown))
+        #expect(harness.status.ownership == FlowOwnership(reader: nil, session: .unknown))
         #expect(harness.tell(.returned(epoch: 1)) == [])
         // One that stood still stands.
         harness.tell(all: .taken(epoch: 1), .parked(epoch: 1), .taken(epoch: 1), .returned(epoch: 1))
@@ -148,7 +148,7 @@ import Testing
         let security = TLSSummary(
             version: .v13, cipher: "any", assurance: .verified, isResumed: false, certificateEnd: end)
         let adoption = Adoption(
-            local: .local, remote: .office, ownership: FlowOwnership(holder: .daemon, session: .open),
+            local: .local, remote: .office, ownership: FlowOwnership(reader: nil, session: .open),
             security: security, past: .init(connectedAt: harness.now, since: harness.now))
         let adopted = harness.tell(.adopted(adoption))
         let heartbeats = adopted.compactMap { if case .keepAlive(1, let heartbeat) = $0 { heartbeat } else { nil } }

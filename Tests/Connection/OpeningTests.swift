@@ -51,7 +51,7 @@ import Testing
                 .cancelTimer(.dial), .playOpening(epoch: 1, Self.opening),
                 .scheduleTimer(.opening, deadline: harness.now + .seconds(10)), harness.event(from: .connecting),
             ])
-        #expect(harness.status.ownership == FlowOwnership(holder: .daemon, session: .opening))
+        #expect(harness.status.ownership == FlowOwnership(reader: nil, session: .opening))
         #expect(harness.tell(.taken(epoch: 1)) == [])
         #expect(harness.tell(.arrived(epoch: 1)) == [])
     }
@@ -109,7 +109,7 @@ import Testing
         #expect(harness.status.reason == .openingFailed(failure))
         #expect(harness.status.reason.advice?.contains("password") == true)
         harness.tell(.taken(epoch: 1))
-        #expect(harness.status.ownership == FlowOwnership(holder: .client, session: .unknown))
+        #expect(harness.status.ownership == FlowOwnership(reader: .unknown, session: .unknown))
     }
 
     @Test func `a server that is busy is asked ever more rarely however late it hangs up`() {

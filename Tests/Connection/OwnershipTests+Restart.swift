@@ -26,7 +26,7 @@ extension OwnershipTests {
         try harness.take(by: .first)
         try harness.take(by: .second)
         let next = Self.restarted(harness)
-        #expect(next.connection.ownership.reader == .client(.second))
+        #expect(next.connection.reader == .client(.second))
         #expect(next.connection.ownership.reader(of: 1) == .client(.first))
         let processes = harness.connection.processes
         expect(
@@ -84,7 +84,7 @@ extension OwnershipTests {
         var harness = try Self.launching()
         harness.tell(.launched(harness.attempt, .first))
         var next = Self.restarted(harness, launching: true)
-        #expect(next.connection.ownership.reader == .program(.first))
+        #expect(next.connection.reader == .program(.first))
         next.facts.touches[1] = .touched
         next.tell(.processEnded(.first, .exited(status: 0)))
         #expect(next.connection.status.ownership == .parked)

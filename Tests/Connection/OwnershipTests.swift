@@ -108,7 +108,7 @@ import Testing
         harness.facts.unread[1] = 3
         harness.tell(.pathChanged(.modem))
         harness.connect(2)
-        #expect(harness.connection.ownership.lingering.keys.sorted() == [1])
+        #expect(harness.connection.ownership.reader(of: 1) == .client(.first))
         return harness
     }
 
@@ -271,11 +271,11 @@ import Testing
 
     @Test func `a program that never ran leaves it for the next`() throws {
         var harness = try Self.launching()
-        #expect(harness.connection.ownership.reader == .launch(harness.attempt))
+        #expect(harness.connection.reader == .launch(harness.attempt))
         #expect(throws: TakeRefusal.heldByClient(nil)) { try harness.connection.offer(to: .first, harness.facts) }
         harness.tell(.launchFailed(harness.attempt, nil))
-        #expect(harness.connection.ownership.reader == nil)
-        #expect(harness.connection.status.ownership == FlowOwnership(holder: .daemon, session: .unknown))
+        #expect(harness.connection.reader == nil)
+        #expect(harness.connection.status.ownership == FlowOwnership(reader: nil, session: .unknown))
         #expect(try harness.take(by: .first).epoch == 1)
     }
 
@@ -331,7 +331,7 @@ import Testing
     @Test(arguments: [
         (ProgramEnd.exited(status: 0), Touch.touched, FlowOwnership?.some(.parked)),
         (.exited(status: 1), .touched, nil), (.unseen, .touched, nil),
-        (.killed(signal: 9), .untouched, FlowOwnership(holder: .daemon, session: .unknown)),
+        (.killed(signal: 9), .untouched, FlowOwnership(reader: nil, session: .unknown)),
     ])
     func `how a program ends says what becomes of its flow`(end: ProgramEnd, touch: Touch, ownership: FlowOwnership?)
         throws
@@ -342,7 +342,7 @@ import Testing
         harness.facts.unread[1] = 0
         harness.tell(.processEnded(.first, end))
         #expect(harness.connection.status.ownership == ownership)
-        #expect(harness.connection.ownership.reader == nil)
+        #expect(harness.connection.reader == nil)
     }
 
     @Test func `no program is launched beside one that is on its way`() throws {
@@ -350,7 +350,7 @@ import Testing
         let next = harness.untilLaunched()
         #expect(next?.attempt == nil, "the wake is given up before")
         harness.tell(.launched(harness.attempt, .first))
-        #expect(harness.connection.ownership.reader == .program(.first))
+        #expect(harness.connection.reader == .program(.first))
         harness.tell(.processEnded(.first, .exited(status: 0)))
         #expect(harness.connection.status.ownership == .parked)
     }

@@ -47,7 +47,7 @@ import Testing
         expect(await event(.arrived)?.status.ownership?.holder, is: .daemon)
         let socket = try take(connection)
         #expect(socket.epoch == 1)
-        expect(await event(.taken)?.status.ownership, is: FlowOwnership(holder: .client, session: .unknown))
+        expect(await event(.taken)?.status.ownership, is: FlowOwnership(reader: .unknown, session: .unknown))
         #expect(socket.isBlocking)
         #expect(socket.read(6) == "INVITE")
         #expect(socket.write("OK"))
@@ -64,7 +64,7 @@ import Testing
         #expect(recv(socket.number, &byte, 1, 0) == 1)
         let adoption = Adoption(
             epoch: 1, local: try Endpoint.local(of: socket), remote: server.endpoint,
-            ownership: FlowOwnership(holder: .client, session: .open))
+            ownership: FlowOwnership(reader: .unknown, session: .open))
         let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
         let flow = try Flow(adopting: socket, adoption, connection.policy.socketOptions, owner: connection)
         #expect(flow.touch == .unknown)
@@ -224,7 +224,7 @@ import Testing
         let (connection, peer) = try await ready(to: server) { $0.keepsAbandonedFlow = true }
         _ = try take(connection, by: Self.client)
         connection.process(.processEnded(Self.client, .unseen))
-        expect(await event(.abandoned)?.status.ownership, is: FlowOwnership(holder: .daemon, session: .unknown))
+        expect(await event(.abandoned)?.status.ownership, is: FlowOwnership(reader: nil, session: .unknown))
         peer.send("STILL HERE")
         _ = await event(.arrived)
         #expect(connection.status.epoch == 1)

@@ -42,7 +42,7 @@ extension Checker {
     func checkAnswers() throws {
         known.answers.told = known.answers.told.filter { known.sockets[$0.key] != nil }
         let asked = known.answers.left ?? known.policy.answers
-        let isParked = known.ownership.holder == .daemon && known.ownership.session == .open && !known.isSealed
+        let isParked = known.ownership.isParked && !known.isSealed
         for epoch in known.sockets.keys {
             let isMeant = epoch == known.standing && isParked && !asked.messages.isEmpty
             let expected = asked.messages.map { message in

@@ -53,7 +53,7 @@ extension Checker {
             known.life.acknowledged(begun, now)
             noteProof()
         case .certificateEnds: break
-        case .arrived(let epoch), .taken(let epoch), .parked(let epoch, _), .returned(let epoch),
+        case .arrived(let epoch), .taken(let epoch, _), .parked(let epoch, _), .returned(let epoch),
             .abandoned(let epoch, _, _):
             if epoch == known.standing, known.ownership.session != .opening { noteHolder(input, now) }
         case .openingLeft, .openingAnswered, .sessionOpened, .openingFailed: noteOpening(input, now)
@@ -152,18 +152,18 @@ extension Checker {
         case .arrived where !isHeld:
             _ = known.ownership.arrived()
             return
-        case .taken where !isHeld:
+        case .taken(_, let reader) where !isHeld:
             known.ownership = FlowOwnership(
-                holder: .client, session: known.ownership.session == .open ? .open : .unknown)
+                reader: reader, session: known.ownership.session == .open ? .open : .unknown)
             known.life.probes = []
         case .parked where isHeld:
             known.ownership = .parked
         case .returned where isHeld:
-            known.ownership = FlowOwnership(holder: .daemon, session: known.ownership.session)
+            known.ownership = FlowOwnership(reader: nil, session: known.ownership.session)
         case .abandoned(_, let isUntouched, let isAlone)
         where isHeld && (isUntouched && isAlone || known.policy.keepsAbandonedFlow):
             known.ownership = FlowOwnership(
-                holder: .daemon, session: isUntouched && isAlone ? known.ownership.session : .unknown)
+                reader: nil, session: isUntouched && isAlone ? known.ownership.session : .unknown)
         default:
             return
         }

@@ -10,9 +10,6 @@ extension Simulation {
         let ownership = connection.ownership
         let standing = connection.line.standing
         try require(
-            (ownership.reader != nil) == (standing?.ownership.holder == .client), .oneReader,
-            "\(String(describing: ownership.reader)) has \(String(describing: standing))")
-        try require(
             Set(ownership.endedEpochs).count == ownership.endedEpochs.count
                 && ownership.endedEpochs.count <= Ownership.most, .oneReader, "\(ownership.endedEpochs)")
         for epoch in ownership.endedEpochs {
@@ -21,8 +18,8 @@ extension Simulation {
         }
         for epoch in clients.sockets.keys {
             guard let owner = clients.knownOwner(of: epoch) else { continue }
-            let reader = epoch == standing?.epoch ? ownership.reader : ownership.reader(of: epoch)
-            if let process = ownership.lingering[epoch]?.reader.process ?? reader?.process {
+            let reader = connection.reader(of: epoch)
+            if let process = reader?.process {
                 let watched = connection.processes
                 try require(watched.contains(process), .oneReader, "\(process) has \(epoch); watched: \(watched)")
             }
@@ -44,10 +41,10 @@ extension Simulation {
         let socket = standing.flatMap { clients.sockets[$0.epoch] }
         let waits = isHeld && socket.map { $0.isWatched && !$0.isUnheard && $0.unread > 0 } ?? false
         // What a server said that turned the agent away is there for who asks.
-        let hasUnreadEnd = connection.ownership.ended.contains { $0.reader == nil && !$0.isRefusal }
+        let hasUnreadEnd = connection.ownership.isOwed
         guard waits || hasUnreadEnd else { return }
         // A program that reads what ended goes on to what came behind that, or its end has another one launched.
-        let isRead = connection.ownership.ended.contains { if case .program? = $0.reader { true } else { false } }
+        let isRead = connection.ownership.readersOfEnded.contains { if case .program = $0 { true } else { false } }
         guard !isRead else { return }
         try require(
             wakes.standing != nil || wakes.review != nil, .wokenForWhatWaits,
@@ -57,18 +54,20 @@ extension Simulation {
     }
 
     /// After a restart all is as it was, but for what was cut.
-    func checkRestart(_ before: Clientele, isKept: Bool) throws {
+    ///
+    /// - Parameter reader: who had the flow that stands still.
+    func checkRestart(_ before: Clientele, reader: Reader?) throws {
         let after = connection.saved(knowing: Set(clients.processes.keys)).clientele
         // The program that has what it was for sees to it.
-        let isSeenTo = after.reader?.process != nil
+        let isSeenTo = connection.reader?.process != nil
         try require(
             after.wake?.number ?? 0 >= before.wake?.number ?? 0 || isSeenTo, .survivesRestart,
             "\(String(describing: before.wake)) became \(String(describing: after.wake))")
         try require(after.program == before.program, .survivesRestart, "\(before) became \(after)")
-        if isKept, let reader = before.reader {
-            try require(after.reader == reader, .survivesRestart, "\(before) became \(after)")
+        if let reader {
+            try require(connection.reader == reader, .survivesRestart, "\(reader) became \(after)")
         }
-        for case .launch(let attempt)? in [after.reader] + after.ended.map(\.reader) {
+        for case .launch(let attempt)? in [connection.reader] + after.ended.map(\.reader) {
             try require(clients.launching == attempt, .survivesRestart, "\(attempt) has a flow for ever")
         }
         // What waited may be somebody's at once.

@@ -120,7 +120,6 @@ extension Simulation {
     mutating func restart() throws {
         let policy = connection.policy
         let (saved, sockets) = try rewritten()
-        let before = saved.clientele
         // Programs that were being launched, and attempts and dials, end with the agent.
         pending.removeAll { pending in
             switch pending.happening {
@@ -162,14 +161,14 @@ extension Simulation {
         }
         let kept = connection.standingEpoch == saved.standing?.epoch ? saved.standing : nil
         if let local = kept?.local.address, !world.isPresent(local) { try tell(.localAddressRemoved(local)) }
-        try checkRestart(before, isKept: kept != nil)
+        try checkRestart(saved.clientele, reader: kept?.ownership.reader)
     }
 
     /// The run that launched something ends. Of a program whose socket it does not keep, nobody asks any more.
     private mutating func forgetLaunches(_ saved: Connection.Saved, _ sockets: Set<UInt64>) {
         clients.launching = nil
         var readers = saved.clientele.ended.filter { sockets.contains($0.epoch) }.map(\.reader)
-        if let standing = saved.standing, sockets.contains(standing.epoch) { readers.append(saved.clientele.reader) }
+        if let standing = saved.standing, sockets.contains(standing.epoch) { readers.append(standing.ownership.reader) }
         for (attempt, program) in clients.unheard where !readers.contains(.launch(attempt)) {
             clients.unheard[attempt] = nil
             if clients.lastProgram == program { clients.lastProgram = nil }

@@ -40,7 +40,7 @@ struct ConnectionLife: ~Copyable {
             let adoption = Adoption(
                 epoch: epoch, local: Self.local, remote: remote,
                 ownership: FlowOwnership(
-                    holder: draw.pick([.daemon, .client]), session: draw.pick([.none, .open, .unknown])),
+                    reader: draw.pick([nil, .unknown]), session: draw.pick([.none, .open, .unknown])),
                 lastProof: draw.maybe { .nanoseconds(Int64($0.number())) },
                 past: draw.maybe {
                     .init(connectedAt: .nanoseconds(Int64($0.number())), since: .nanoseconds(Int64($0.number())))

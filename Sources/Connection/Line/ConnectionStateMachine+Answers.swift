@@ -26,7 +26,7 @@ extension ConnectionStateMachine {
     /// What is answered on a flow in the hands that it is in; `nil` for nothing. Only where somebody said that it is
     /// between two messages: who parked it, or the opening that was answered to its end.
     private func answers(on flow: StandingFlow) -> AnsweredMessages? {
-        guard flow.ownership.holder == .daemon, flow.ownership.session == .open, !flow.isSealed, !answers.isEmpty
+        guard flow.ownership.isParked, !flow.isSealed, !answers.isEmpty
         else { return nil }
         return answers.counting(flow.handled)
     }

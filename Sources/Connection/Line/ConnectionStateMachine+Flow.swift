@@ -155,7 +155,7 @@ extension ConnectionStateMachine {
         guard let flow else { return nil }
         return Adoption(
             epoch: flow.epoch, local: flow.ends.local, remote: flow.ends.remote,
-            ownership: FlowOwnership(holder: flow.ownership.holder, session: flow.ownership.session),
+            ownership: FlowOwnership(reader: flow.ownership.reader, session: flow.ownership.session),
             lastProof: flow.liveness.lastProof, interface: flow.ends.interface, isBound: flow.way.isBound,
             security: flow.security?.value, handled: flow.handled,
             past: .init(
@@ -174,8 +174,13 @@ extension ConnectionStateMachine {
     }
 
     /// A client has the flow from now on, and the agent only watches for its end.
-    mutating func taken(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {
-        changeOwner(epoch, because: .taken, kind: .taken, &turn) { $0.take() }
+    mutating func taken(_ epoch: UInt64, by reader: Reader, _ turn: inout Turn<some RandomNumberGenerator>) {
+        changeOwner(epoch, because: .taken, kind: .taken, &turn) { $0.take(by: reader) }
+    }
+
+    /// Who has the flow is known better: nothing follows from that for the line.
+    mutating func replace(_ reader: Reader, by next: Reader) {
+        flow?.ownership.replace(reader, by: next)
     }
 
     /// The client gave the flow back, between two messages and with a session on it.

@@ -165,7 +165,7 @@ package struct ConnectionStateMachine: ~Copyable {
         case .acknowledged(let epoch, let begun): update(epoch, &turn) { $0.acknowledged(begun, at: $1) }
         case .arrived(let epoch): arrived(epoch, &turn)
         case .certificateEnds(let epoch): certificateEnds(epoch, &turn)
-        case .taken(let epoch): taken(epoch, &turn)
+        case .taken(let epoch, let reader): taken(epoch, by: reader, &turn)
         case .parked(let epoch, let handled): parked(epoch, handled: handled, &turn)
         case .returned(let epoch): returned(epoch, &turn)
         case .abandoned(let epoch, let isUntouched, let isAlone):

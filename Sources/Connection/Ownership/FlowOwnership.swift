@@ -25,35 +25,46 @@ package struct FlowOwnership: Hashable, Sendable {
         case unknown
     }
 
-    /// Who reads and writes it.
-    package private(set) var holder: Holder
+    /// The client that has taken it; `nil` where the agent has it.
+    package private(set) var reader: Reader?
     /// Whether somebody is logged in on it.
     package private(set) var session: Session
     /// Whether bytes for the client are known to wait: nothing more is looked for then.
     private(set) var hasArrivals = false
 
     /// The ownership of a flow.
-    package init(holder: Holder, session: Session) {
-        self.holder = holder
+    package init(reader: Reader?, session: Session) {
+        self.reader = reader
         self.session = session
     }
 
     /// Of a new flow.
-    package static let new = FlowOwnership(holder: .daemon, session: .none)
+    package static let new = FlowOwnership(reader: nil, session: .none)
     /// Of a new flow on which the agent logs in for the client.
-    static let opening = FlowOwnership(holder: .daemon, session: .opening)
+    static let opening = FlowOwnership(reader: nil, session: .opening)
     /// Of one that a client left to the agent with a session on it.
-    package static let parked = FlowOwnership(holder: .daemon, session: .open)
+    package static let parked = FlowOwnership(reader: nil, session: .open)
+
+    /// Whether its client sleeps: it left the flow to the agent, with a session on it.
+    package var isParked: Bool { reader == nil && session == .open }
+
+    /// Who reads and writes it.
+    package var holder: Holder { reader == nil ? .daemon : .client }
 
     // MARK: - What happens
 
     /// A client takes it.
     ///
     /// - Returns: whether it may: not while another client has it, or while the agent logs in.
-    mutating func take() -> Bool {
+    mutating func take(by reader: Reader) -> Bool {
         guard holder == .daemon, session != .opening else { return false }
-        self = FlowOwnership(holder: .client, session: session == .open ? .open : .unknown)
+        self = FlowOwnership(reader: reader, session: session == .open ? .open : .unknown)
         return true
+    }
+
+    /// Who has it is known better, or turned into another one.
+    mutating func replace(_ reader: Reader, by next: Reader) {
+        if self.reader == reader { self.reader = next }
     }
 
     /// Its client gives it to the agent with a session on it.
@@ -69,7 +80,7 @@ package struct FlowOwnership: Hashable, Sendable {
 
     private mutating func leave(with session: Session) -> Bool {
         guard holder == .client else { return false }
-        self = FlowOwnership(holder: .daemon, session: session)
+        self = FlowOwnership(reader: nil, session: session)
         return true
     }
 

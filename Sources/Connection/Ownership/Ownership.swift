@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who may read each socket of a connection: the flow that stands, and those that ended before their client had read
-/// what came on them.
+/// Who may read the sockets of flows that do not stand any more: those that ended before their client had read what came
+/// on them, and those that another flow took the place of. Who has the flow that stands is in its own
+/// ``FlowOwnership``.
 ///
 /// TCP has acknowledged those bytes to the server, which will not send them again. So a flow that ended while nobody
 /// read it waits to be taken, and who took it may lose it on its way, or end before its first read: it is kept until
@@ -32,12 +33,10 @@ package struct Ownership: Sendable {
         let end: Duration
     }
 
-    /// The flow that stands, and who has it; `nil` where the agent has it, or none stands.
-    private(set) var held: (epoch: UInt64, reader: Reader)?
     /// Oldest first.
-    private(set) var ended: [Ended] = []
+    private var ended: [Ended] = []
     /// Until their clients take the successor, or their time is over.
-    private(set) var lingering: [UInt64: Lingering] = [:]
+    private var lingering: [UInt64: Lingering] = [:]
 
     /// The flows that ended and may be taken, the oldest first.
     package var endedEpochs: [UInt64] { ended.map(\.epoch) }
@@ -49,30 +48,24 @@ package struct Ownership: Sendable {
     /// there for who asks.
     var isOwed: Bool { ended.contains { $0.reader == nil && !$0.isRefusal } }
 
-    /// Who has the ended flow of a number; `nil` where nobody has, or where it is not kept.
-    package func reader(of epoch: UInt64) -> Reader? { ended.first { $0.epoch == epoch }?.reader }
+    /// When the first of those is closed that another flow took the place of.
+    var deadline: Duration? { lingering.values.map(\.end).min() }
 
-    /// Who has the flow that stands; `nil` where the agent has it, or none stands.
-    package var reader: Reader? { held?.reader }
-
-    /// The launches that flows were given to, of which it is not known yet whether there is a program.
-    var launches: [WakeAttempt.ID] {
-        var launches: [WakeAttempt.ID] = []
-        for reader in ended.map(\.reader) + [reader] {
-            if case .launch(let attempt) = reader, !launches.contains(attempt) { launches.append(attempt) }
-        }
-        return launches
+    /// Who has the flow of a number; `nil` where nobody has, or where it is not kept.
+    package func reader(of epoch: UInt64) -> Reader? {
+        lingering[epoch]?.reader ?? ended.first { $0.epoch == epoch }?.reader
     }
 
-    /// Who has the flow that stands from now on; `nil` for the agent.
-    mutating func hold(_ epoch: UInt64, _ reader: Reader?) { held = reader.map { (epoch, $0) } }
+    /// All that have flows which ended, those of the oldest first.
+    var readersOfEnded: [Reader] { ended.compactMap(\.reader) }
+
+    /// All that have any.
+    var readers: [Reader] { readersOfEnded + lingering.values.map(\.reader) }
+
+    /// What a later run of the agent needs to go on with them.
+    var saved: [Clientele.EndedFlow] { ended.map { .init(epoch: $0.epoch, reader: $0.reader, left: $0.left) } }
 
     // MARK: - What ends
-
-    /// A flow does not stand any more.
-    mutating func ended(_ epoch: UInt64) {
-        if held?.epoch == epoch { held = nil }
-    }
 
     /// Keeps a flow that ended while nobody read it, or closes it where that is of no use.
     ///
@@ -160,7 +153,6 @@ package struct Ownership: Sendable {
 
     /// Nobody wants to read any more: closes all but the flow that stands.
     mutating func close(_ effects: inout [ConnectionEffect]) {
-        held = nil
         for epoch in lingering.keys.sorted() { effects.append(.letGo(epoch: epoch, aborting: false)) }
         for flow in ended { effects.append(.close(epoch: flow.epoch, aborting: false)) }
         (lingering, ended) = ([:], [])
@@ -210,14 +202,13 @@ package struct Ownership: Sendable {
 
     /// What a reader has is somebody's that it turned into.
     mutating func replace(_ reader: Reader, by next: Reader) {
-        if held?.reader == reader { held?.reader = next }
         lingering = lingering.mapValues { $0.reader == reader ? Lingering(reader: next, end: $0.end) : $0 }
         for index in ended.indices where ended[index].reader == reader { ended[index].reader = next }
     }
 
     /// Whether a reader has anything.
     func has(_ reader: Reader) -> Bool {
-        held?.reader == reader || lingering.values.contains { $0.reader == reader } || !flows(of: reader).isEmpty
+        readers.contains(reader)
     }
 
     /// The ended flows that a reader has.

@@ -31,7 +31,7 @@ final class ClientCalls {
 
     /// The flow has this owner from now on; `nil` without one.
     func ownershipChanged(to ownership: FlowOwnership?) {
-        let isParked = ownership?.holder == .daemon && ownership?.session == .open
+        let isParked = ownership?.isParked ?? false
         if isParked, plan == nil { begin() }
         if !isParked { stop() }
     }
