@@ -32,12 +32,6 @@ package struct ConnectionSettings: Hashable, Sendable {
     package var settings = ConnectionsAPI.Settings()
     /// How a sleeping client is got to run, beyond the event that every subscriber gets.
     package var wake: WakeSettings?
-
-    /// A connection with nothing set but what it must have.
-    package init(name: String, remote: String) {
-        self.name = name
-        self.remote = remote
-    }
 }
 
 /// `wake = { … }`: the ways to get a client to run; several are steps of an escalation.
@@ -83,18 +77,12 @@ package struct NetworkSettings: Hashable, Sendable {
     package var inexpensive: Set<String> = []
     /// Interfaces on which the user wants little traffic, by name.
     package var constrained: Set<String> = []
-
-    /// Nothing said.
-    package init() {}
 }
 
 /// `[clients]`
 package struct ClientSettings: Hashable, Sendable {
     /// The users whose programs get connections also from another network namespace than the daemon's, by number.
     package var otherNamespaces: Set<UInt32> = []
-
-    /// Nothing said: none.
-    package init() {}
 }
 
 /// `[limits]`: what one user may take up of the daemon. Root has no limit.
@@ -106,7 +94,4 @@ package struct LimitSettings: Hashable, Sendable {
     package var subscriptionsPerUser = 64
     /// Bytes that wait to be read by the user's clients. Four mebibytes are some ten thousand events.
     package var queuedBytesPerUser = 4 << 20
-
-    /// The defaults.
-    package init() {}
 }
