@@ -29,16 +29,7 @@ package struct BackoffPolicy: Hashable, Sendable {
     ///
     /// Who shares a server with a herd cannot know how large it is, and a server that restarted is back before the
     /// second wait: it is the first one that decides how it is met.
-    package var spread: Duration
-
-    /// A policy of one's own.
-    package init(base: Duration, multiplier: Double, ceiling: Duration, jitter: Jitter, spread: Duration = .zero) {
-        self.base = base
-        self.multiplier = multiplier
-        self.ceiling = ceiling
-        self.jitter = jitter
-        self.spread = spread
-    }
+    package var spread = Duration.zero
 
     /// SIP: RFC 5626, section 4.5. 30 s, since a connection here has one flow and all of its flows have failed when
     /// that one has; doubling to 1800 s; 50 to 100 % of it. So the retry after the first failure comes in 30 to 60 s.

@@ -160,11 +160,6 @@ private struct WakeTurn<Random: RandomNumberGenerator> {
     var random: Random
     var actions: [WakeAction] = []
 
-    init(now: Duration, random: Random) {
-        self.now = now
-        self.random = random
-    }
-
     mutating func report(_ kind: WakeReport.Kind, _ wake: StandingWake) {
         actions.append(.report(WakeReport(kind, wake)))
     }
