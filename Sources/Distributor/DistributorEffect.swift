@@ -8,9 +8,6 @@ package struct DistributorTurn: Hashable, Sendable {
     package var changes: [StoreChange] = []
     /// What is done when it was saved.
     package var effects: [DistributorEffect] = []
-
-    /// Nothing.
-    package init() {}
 }
 
 /// What the driver does.
