@@ -15,16 +15,4 @@ package struct NamingRule: Hashable, Sendable {
     /// The name to ask for next as it is spelled there, without a final dot. Empty for the root ("."), which stands
     /// there where ``regexp`` says it.
     package var replacement: String
-
-    /// A rule.
-    package init(
-        order: UInt16, preference: UInt16, flags: String, service: String, regexp: String, replacement: String
-    ) {
-        self.order = order
-        self.preference = preference
-        self.flags = flags
-        self.service = service
-        self.regexp = regexp
-        self.replacement = replacement
-    }
 }

@@ -11,12 +11,4 @@ package struct ServiceLocation: Hashable, Sendable {
     /// The host's name as it is spelled there, without a final dot. Empty for the root ("."), which says that the
     /// service is decidedly not offered.
     package var target: String
-
-    /// A location.
-    package init(priority: UInt16, weight: UInt16, port: UInt16, target: String) {
-        self.priority = priority
-        self.weight = weight
-        self.port = port
-        self.target = target
-    }
 }
