@@ -93,14 +93,6 @@ private struct Envelope<Parameters: VarlinkWritable>: VarlinkWritable {
     let parameters: Parameters
     var continues = false
 
-    init(
-        method: String? = nil, mode: VarlinkCall.Mode = .single, error: String? = nil, parameters: Parameters,
-        continues: Bool = false
-    ) {
-        (self.method, self.mode, self.error) = (method, mode, error)
-        (self.parameters, self.continues) = (parameters, continues)
-    }
-
     func write(to fields: inout some VarlinkFieldWriter) {
         if let method { fields.put("method", method) }
         if let error { fields.put("error", error) }
