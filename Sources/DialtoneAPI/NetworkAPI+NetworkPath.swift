@@ -2,7 +2,7 @@
 
 package import DialtoneNetworkPath
 
-// The library's values in the form that the socket and `--json` carry.
+// The library's values in the form that the socket and `--json` carry. The words are the same on both sides.
 
 extension NetworkAPI.Interface {
     /// The interface as the socket carries it.
@@ -11,42 +11,13 @@ extension NetworkAPI.Interface {
         let deprecated = texts(interface.addresses.filter(\.isDeprecated))
         let unusable = texts(interface.addresses.filter { !$0.isUsable })
         self.init(
-            index: interface.index, name: interface.name, kind: NetworkAPI.InterfaceKind(interface.kind),
-            up: interface.isUp,
+            index: interface.index, name: interface.name,
+            kind: NetworkAPI.InterfaceKind(rawValue: interface.kind.rawValue) ?? .other, up: interface.isUp,
             carrier: interface.hasCarrier, addresses: texts(interface.addresses),
             deprecated: deprecated.isEmpty ? nil : deprecated, unusable: unusable.isEmpty ? nil : unusable,
-            expensive: interface.isExpensive, costSource: interface.costSource.map { CostSource($0) },
+            expensive: interface.isExpensive,
+            costSource: interface.costSource.flatMap { CostSource(rawValue: $0.rawValue) },
             constrained: interface.isConstrained)
-    }
-}
-
-extension NetworkAPI.Interface.CostSource {
-    /// The source as the socket carries it.
-    package init(_ source: DialtoneNetworkPath.CostSource) {
-        self =
-            switch source {
-            case .configuration: .configuration
-            case .networkManager: .networkManager
-            case .guess: .guess
-            case .kind: .kind
-            }
-    }
-}
-
-extension NetworkAPI.InterfaceKind {
-    /// The kind as the socket carries it.
-    package init(_ kind: InterfaceKind) {
-        self =
-            switch kind {
-            case .loopback: .loopback
-            case .wired: .wired
-            case .wifi: .wifi
-            case .cellular: .cellular
-            case .tunnel: .tunnel
-            case .bridge: .bridge
-            case .virtual: .virtual
-            case .other: .other
-            }
     }
 }
 
@@ -106,23 +77,6 @@ extension NetworkAPI.Explain.Reply {
 extension NetworkAPI.Step {
     /// The step as the socket carries it.
     package init(_ step: Explanation.Step) {
-        self.init(subject: Subject(step.subject), text: step.text, decisive: step.isDecisive)
-    }
-}
-
-extension NetworkAPI.Step.Subject {
-    /// The subject as the socket carries it.
-    package init(_ subject: Explanation.Step.Subject) {
-        self =
-            switch subject {
-            case .name: .name
-            case .rule: .rule
-            case .table: .table
-            case .route: .route
-            case .nexthop: .nexthop
-            case .link: .link
-            case .neighbour: .neighbour
-            case .source: .source
-            }
+        self.init(subject: Subject(rawValue: step.subject.rawValue), text: step.text, decisive: step.isDecisive)
     }
 }

@@ -38,6 +38,10 @@ import Testing
         #expect(DialtoneNetworkPath.Interface(NetworkAPI.Interface(interface)) == interface)
     }
 
+    @Test func `the interface says what is looked at`() {
+        #expect(Explanation.Step.Subject.allCases.map(\.rawValue) == NetworkAPI.Step.Subject.known.map(\.rawValue))
+    }
+
     @Test func `what is no address is none`() throws {
         var wire = NetworkAPI.Path(try path(.satisfied, nil))
         (wire.generation, wire.gateway) = (-1, "here")
