@@ -151,22 +151,11 @@ extension ConnectionEvent {
     /// The event's kind in the vocabulary of `org.dialtone.Connections`.
     var wireKind: ConnectionsAPI.EventKind {
         switch kind {
-        case .opened: .opened
-        case .continued: .continued
         case .stateChanged: status.state == .closed ? .closed : .state
-        case .addressFailed: .addressFailed
-        case .attemptBegan: .attemptBegan
-        case .moveFailed: .moveFailed
-        case .pathChanged: .pathChanged
         case .policyChanged: .reconfigured
-        case .taken: .taken
-        case .parked: .parked
-        case .abandoned: .abandoned
-        case .arrived: .arrived
-        case .certificateEnds: .certificateEnds
-        case .sessionOpened: .sessionOpened
-        case .openingFailed: .openingFailed
-        case .wake: .wake
+        case .opened, .continued, .addressFailed, .attemptBegan, .moveFailed, .pathChanged, .taken, .parked, .abandoned,
+            .arrived, .certificateEnds, .sessionOpened, .openingFailed, .wake:
+            ConnectionsAPI.EventKind(rawValue: kind.rawValue)
         }
     }
 }
