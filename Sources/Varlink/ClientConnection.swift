@@ -64,12 +64,6 @@ package final class VarlinkConnection {
         send(.call(method, parameters), descriptors, for: SingleReply<M>(completion))
     }
 
-    /// Calls `method` and wants no answer. Whether it was understood, or ever arrived, is not told.
-    package func callOneway<M: VarlinkMethod>(_ method: M.Type, _ parameters: M.Parameters) {
-        guard let channel else { return }
-        do { try channel.send(.call(method, parameters, .oneway)) } catch { closeLater(error) }
-    }
-
     /// Calls `method` for a stream of replies.
     package func stream<M: VarlinkMethod>(_ method: M.Type, _ parameters: M.Parameters) -> VarlinkReplies<M> {
         let replies = VarlinkReplies<M>(self)

@@ -181,13 +181,4 @@ import Testing
     private final class Results {
         var values: [Result<Ping.Reply, VarlinkCallError>] = []
     }
-
-    @Test func `a oneway call arrives and nothing is waited for`() async throws {
-        let test = await TestService()
-        let connection = try await connect(to: test)
-        await onQueue { connection.callOneway(Ping.self, .init(text: "silent")) }
-        expect(await ping(connection, "spoken"), is: .success(.init(text: "spoken")))
-        await onQueue { #expect(test.pings == ["silent", "spoken"]) }
-        await onQueue { connection.close() }
-    }
 }
