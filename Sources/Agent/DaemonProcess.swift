@@ -163,14 +163,9 @@ private final class Running {
         try listen(on: inheritance.listeners)
         agent.apply(configuration, defaultOwner: geteuid())
         // Not earlier: who waits for this may connect at once, and gets the network's path, not a guess.
-        notify { () throws(SystemError) in try ServiceManager.notifyReady(status: Self.status) }
+        ServiceManager.tell(logger) { () throws(SystemError) in try ServiceManager.notifyReady(status: Self.status) }
         ResidentMemory.release()
-        if let timeout = ServiceManager.watchdogTimeout {
-            watchdog = Watchdog(timeout: timeout) { [weak self] in
-                self?.notify { () throws(SystemError) in try ServiceManager.notifyWatchdog() }
-            }
-            watchdog?.start()
-        }
+        watchdog = Watchdog.begin(logger)
     }
 
     /// Beside the agent's own socket.
@@ -213,15 +208,6 @@ private final class Running {
         }
     }
 
-    /// Tells the service manager something. One that does not listen is no reason to stop serving.
-    private func notify(_ tell: () throws(SystemError) -> Bool) {
-        do throws(SystemError) {
-            _ = try tell()
-        } catch {
-            logger.warning("the service manager does not listen", metadata: ["error": "\(error)"])
-        }
-    }
-
     /// What `systemctl status` shows; a number of connections would be wrong with the next one.
     private static let status = "Serving"
 
@@ -257,7 +243,7 @@ private final class Running {
         if signal == SIGHUP { return reload() }
         isEnding = true
         logger.notice("ending", metadata: ["signal": "\(signal)"])
-        notify { () throws(SystemError) in try ServiceManager.notifyStopping() }
+        ServiceManager.tell(logger) { () throws(SystemError) in try ServiceManager.notifyStopping() }
         agent.stop { [engine] in
             engine.endRecording()
             exit(EXIT_SUCCESS)
@@ -266,7 +252,7 @@ private final class Running {
 
     /// Reads the configuration anew, away from the queue: the file system and the user database may block.
     private func reload() {
-        notify { () throws(SystemError) in try ServiceManager.notifyReloading() }
+        ServiceManager.tell(self.logger) { () throws(SystemError) in try ServiceManager.notifyReloading() }
         let (options, logger) = (options, logger)
         Self.loader.async {
             let result = Result<LoadedConfiguration, ConfigurationError> { () throws(ConfigurationError) in
@@ -286,7 +272,7 @@ private final class Running {
             for issue in error.issues { logger.error("\(issue)") }
             logger.error("the configuration was not reloaded; the old one stays")
         }
-        notify { () throws(SystemError) in try ServiceManager.notifyReady(status: Self.status) }
+        ServiceManager.tell(logger) { () throws(SystemError) in try ServiceManager.notifyReady(status: Self.status) }
     }
 }
 

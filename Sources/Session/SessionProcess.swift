@@ -160,14 +160,9 @@ private final class Running {
         listen(on: listeners)
         push.onReport = { [notifications] in notifications.hear($0) }
         apply(configuration)
-        notify { () throws(SystemError) in try ServiceManager.notifyReady() }
+        ServiceManager.tell(logger) { () throws(SystemError) in try ServiceManager.notifyReady() }
         ResidentMemory.release()
-        if let timeout = ServiceManager.watchdogTimeout {
-            watchdog = Watchdog(timeout: timeout) { [weak self] in
-                self?.notify { () throws(SystemError) in try ServiceManager.notifyWatchdog() }
-            }
-            watchdog?.start()
-        }
+        watchdog = Watchdog.begin(logger)
     }
 
     private func apply(_ configuration: SessionConfiguration) {
@@ -198,18 +193,9 @@ private final class Running {
         }
     }
 
-    /// Tells the service manager something. One that does not listen is no reason to stop serving.
-    private func notify(_ tell: () throws(SystemError) -> Bool) {
-        do throws(SystemError) {
-            _ = try tell()
-        } catch {
-            logger.warning("the service manager does not listen", metadata: ["error": "\(error)"])
-        }
-    }
-
     private func take(_ signal: CInt) {
         guard signal == SIGHUP else {
-            notify { () throws(SystemError) in try ServiceManager.notifyStopping() }
+            ServiceManager.tell(logger) { () throws(SystemError) in try ServiceManager.notifyStopping() }
             // What came is on disk, and the sockets are at the machine's agent.
             server.close()
             exit(EXIT_SUCCESS)
@@ -219,7 +205,7 @@ private final class Running {
 
     /// Reads the configuration anew, away from the queue: the file system may block.
     private func reload(_ completion: @escaping @Sendable @AgentQueue (ConfigurationError?) -> Void) {
-        notify { () throws(SystemError) in try ServiceManager.notifyReloading() }
+        ServiceManager.tell(logger) { () throws(SystemError) in try ServiceManager.notifyReloading() }
         let options = options
         Self.loader.async {
             let result = Result<SessionConfiguration, ConfigurationError> { () throws(ConfigurationError) in
@@ -241,6 +227,6 @@ private final class Running {
             for issue in error.issues { logger.error("\(issue)") }
             logger.error("the configuration was not reloaded; the old one stays")
         }
-        notify { () throws(SystemError) in try ServiceManager.notifyReady() }
+        ServiceManager.tell(logger) { () throws(SystemError) in try ServiceManager.notifyReady() }
     }
 }

@@ -3,6 +3,7 @@
 internal import CDialtoneSystemd
 package import DialtonePlatform
 internal import Glibc
+package import Logging
 
 /// What the daemon tells the service manager that started it, sd_notify(3).
 ///
@@ -10,6 +11,15 @@ internal import Glibc
 /// shell) nothing is sent and nothing fails. The variable stays in the environment, since each call reads it; whoever
 /// starts a program for somebody else takes it out of that program's.
 package enum ServiceManager {
+    /// Tells the manager something. One that does not listen is no reason to stop serving.
+    package static func tell(_ logger: Logger, _ notify: () throws(SystemError) -> Bool) {
+        do throws(SystemError) {
+            _ = try notify()
+        } catch {
+            logger.warning("the service manager does not listen", metadata: ["error": "\(error)"])
+        }
+    }
+
     /// The start is over: the socket serves, and the first snapshot of the network is in. Also ends a reload.
     ///
     /// - Parameter status: a line for `systemctl status`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import DialtonePlatform
+package import Logging
 
 /// Tells the service manager, as long as the agent's queue runs, that it does.
 ///
@@ -19,6 +20,16 @@ package final class Watchdog {
     package init(timeout: Duration, ping: @escaping @AgentQueue () -> Void) {
         interval = timeout / 2
         self.ping = ping
+    }
+
+    /// One that has begun, for the manager of this process; `nil` where it does not wait for signs of life.
+    package static func begin(_ logger: Logger) -> Watchdog? {
+        guard let timeout = ServiceManager.watchdogTimeout else { return nil }
+        let watchdog = Watchdog(timeout: timeout) {
+            ServiceManager.tell(logger) { () throws(SystemError) in try ServiceManager.notifyWatchdog() }
+        }
+        watchdog.start()
+        return watchdog
     }
 
     /// Sends the first sign of life and keeps on until ``cancel()``.
