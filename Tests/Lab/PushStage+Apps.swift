@@ -102,7 +102,9 @@ extension PushStage {
     /// What an app was told so far.
     func told(to app: String) throws -> [Told] {
         guard let data = FileManager.default.contents(atPath: "\(folder(app))/told") else { return [] }
-        return try data.split(separator: UInt8(ascii: "\n")).map { try JSONDecoder().decode(Told.self, from: $0) }
+        // The last line may be half there: it is being written.
+        let lines = data.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast()
+        return try lines.map { try JSONDecoder().decode(Told.self, from: $0) }
     }
 
     /// The messages that an app took so far.

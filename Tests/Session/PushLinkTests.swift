@@ -128,6 +128,24 @@ import Testing
         await onQueue { fixture.close() }
     }
 
+    @Test func `a value has no part in a socket on which the agent logged in and that ended`() async throws {
+        let script = PushScript(Self.logIn)
+        let fixture = try await onQueue { try Fixture(script) }
+        try await eventually("it is parked") { script.inputs.last == .parked }
+        await onQueue {
+            fixture.agent.breakSocket()
+            fixture.agent.breakSocket(leaving: "x")
+            fixture.agent.say("y")
+        }
+        let bytes = PushServerInput.received(Array("y".utf8))
+        try await eventually("what stands is taken") { script.inputs.contains(bytes) }
+        let inputs = script.inputs.prefix { $0 != bytes }
+        #expect(inputs.suffix(3) == [.parked, .disconnected, .opened], "\(inputs)")
+        let takes = await fixture.agent.calls.filter { $0.hasPrefix("take") }
+        #expect(takes.suffix(2) == ["take 2", "take 3"], "\(takes)")
+        await onQueue { fixture.close() }
+    }
+
     @Test func `a value that wants another socket gets one without the opening that was left`() async throws {
         let script = PushScript { input in
             var turn = Self.logIn(input)

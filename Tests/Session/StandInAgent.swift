@@ -46,6 +46,8 @@ final class StandInAgent {
     /// How many steps the opening has that was left.
     private(set) var left = 0
     private var line: Line?
+    /// One that broke with bytes on it, until it is taken.
+    private var ended: Line?
     private var server: VarlinkServer?
     private var places: [ObjectIdentifier: Place] = [:]
 
@@ -103,14 +105,15 @@ final class StandInAgent {
             guard line != nil else {
                 throw VarlinkFailure(ConnectionsAPI.NotReady(name: parameters.name, state: .waiting))
             }
-            line?.isTaken = true
-            line?.unread = 0
-            guard let connection, let line else { return }
+            let over = ended.take()
+            if over == nil { (line?.isTaken, line?.unread) = (true, 0) }
+            guard let connection, let line = over ?? line else { return }
             calls.append("take \(line.epoch)")
             let descriptors = VarlinkDescriptors()
-            let place = descriptors.append(OwnedDescriptor(dup(line.client)))
+            let place = descriptors.append(OwnedDescriptor(over == nil ? dup(line.client) : line.client))
             exchange.reply(
-                .init(connection: connection, fileDescriptor: place, epoch: line.epoch, isOver: false), descriptors)
+                .init(connection: connection, fileDescriptor: place, epoch: line.epoch, isOver: over != nil),
+                descriptors)
         }
         service.handleStream(ConnectionsAPI.Monitor.self) { [self] _, stream in
             let snapshot = ConnectionsAPI.Monitor.Reply(
@@ -161,6 +164,16 @@ final class StandInAgent {
         guard let epoch = line?.epoch else { return }
         hangUp()
         connect(epoch: epoch + 1)
+        tell()
+    }
+
+    /// As before, while bytes wait on the socket that broke.
+    func breakSocket(leaving text: String) {
+        guard let line else { return }
+        say(text)
+        (ended, self.line) = (line, nil)
+        close(line.server)
+        connect(epoch: line.epoch + 1)
         tell()
     }
 

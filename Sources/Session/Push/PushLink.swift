@@ -274,6 +274,11 @@ final class PushLink {
 
     private func hold(_ descriptor: consuming OwnedDescriptor, _ reply: ConnectionsAPI.Take.Reply) {
         let epoch = reply.epoch
+        if reply.isOver, epoch != parkedEpoch, left?.opening.isEmpty == false {
+            // The agent logged in on it, and it ended before the value knew. The server says again what came on it.
+            overEpoch = max(overEpoch, epoch)
+            return consider()
+        }
         do throws(SystemError) {
             place = .held(
                 try HeldSocket(descriptor, epoch: epoch) { [weak self] event in self?.heard(event, on: epoch) })
