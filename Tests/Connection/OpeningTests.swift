@@ -334,6 +334,20 @@ import Testing
         #expect(none.status.ownership == .new)
     }
 
+    @Test func `a login on the next flow is begun again where the client leaves another one meanwhile`() {
+        let left = Opening([.init(send: [9], answer: ExpectedAnswer(BytePattern([8])))])
+        var harness = moving()
+        harness.tell(.taken(epoch: 1))
+        let actions = harness.tell(.openingLeft(left))
+        #expect(actions.contains(.closeSocket(epoch: 2, .superseded, .dropped)), "\(actions)")
+        #expect(actions.contains { if case .openSocket = $0 { true } else { false } }, "\(actions)")
+        harness.tell(.parked(epoch: 1))
+        let again = harness.tell(.dialSucceeded(epoch: 3, local: .overModem, remote: .office))
+        #expect(again.contains(.playOpening(epoch: 3, left)), "\(again)")
+        // Where it says the same as before, nothing is in the way.
+        #expect(harness.tell(.openingLeft(left)) == [])
+    }
+
     @Test func `what a client left is not said to another server`() {
         let left = Opening([.init(send: [9], answer: ExpectedAnswer(BytePattern([8])))])
         var harness = Harness.ready(.office)

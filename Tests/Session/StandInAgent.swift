@@ -106,7 +106,10 @@ final class StandInAgent {
                 throw VarlinkFailure(ConnectionsAPI.NotReady(name: parameters.name, state: .waiting))
             }
             let over = ended.take()
-            if over == nil { (line?.isTaken, line?.unread) = (true, 0) }
+            if over == nil {
+                line?.isTaken = true
+                line?.unread = 0
+            }
             guard let connection, let line = over ?? line else { return }
             calls.append("take \(line.epoch)")
             let descriptors = VarlinkDescriptors()

@@ -47,6 +47,8 @@ extension Checker {
         if isIdle { try needs(status.nextAttempt == known.timers[.retry], "nextAttempt") }
         if status.state == .waiting { try require(!known.hasPath, .pathDialledAtOnce, "waits with a path") }
         if status.state.hasFlow { try checkProofs(status, now) }
+        // What the server goes by after a login is what the client said last.
+        if known.next != nil { try require(known.play?.opening == known.opening, .sessionsTrue, "an old login") }
         let avoided = known.isDetour ? known.path?.interface?.name : nil
         try require(status.avoidedInterface == avoided, .detoursInNeed, "avoids \(status.avoidedInterface ?? "none")")
         // Not which client has it: a launch becomes a program without a word to the line.

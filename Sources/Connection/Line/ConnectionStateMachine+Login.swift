@@ -17,6 +17,14 @@ extension ConnectionStateMachine {
         if self.opening != before.opening { _ = loginChanged(&turn) }
     }
 
+    /// Another opening is to be said from now on, and on a flow that is to take the place of the one that stands the one
+    /// before is being said. What the server counts from there on is not what the client counts (XEP-0198, section 5).
+    private mutating func endOutdatedLogin(_ turn: inout Turn<some RandomNumberGenerator>) {
+        guard let played = flow?.move?.next?.opening?.opening, played != opening else { return }
+        endMove(.superseded, &turn)
+        moveIfBetter(&turn)
+    }
+
     /// Logs in on a flow that was just connected. One that stands with a session on it is kept until that is done; the
     /// server may end it in the middle.
     mutating func play(
@@ -192,6 +200,7 @@ extension ConnectionStateMachine {
     ///
     /// - Returns: whether the connection waited for that, and is dialled.
     mutating func loginChanged(_ turn: inout Turn<some RandomNumberGenerator>) -> Bool {
+        endOutdatedLogin(&turn)
         guard let refusal = login.refusal else { return false }
         login.forgetRefusal()
         switch state {
