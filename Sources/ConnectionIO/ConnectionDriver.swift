@@ -384,7 +384,6 @@ package final class ConnectionDriver {
             if let flow = flows[epoch] { keepaliveSender.answer(answers, on: flow) }
         case .watchInput(let epoch, let isWatched):
             guard let flow = flows[epoch] else { break }
-            // What comes while it is watched is for a client that sleeps.
             if isWatched { flow.takeBack() }
             keepaliveSender.watchInput(of: flow, isWatched)
         case .playOpening(let epoch, let opening):

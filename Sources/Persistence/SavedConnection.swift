@@ -316,7 +316,7 @@ extension SavedFlows.Standing {
         guard let epoch, let local, let remote else { throw DamagedState() }
         self.init(
             adoption: Adoption(
-                epoch: epoch, local: local, remote: remote, 
+                epoch: epoch, local: local, remote: remote,
                 ownership: FlowOwnership(reader: holder == .client ? .unknown : nil, session: session),
                 lastProof: proof, interface: interface, isBound: isBound, security: security,
                 handled: handled,

@@ -42,7 +42,9 @@ package final class LauncherClient {
         }
         ask(LauncherAPI.Wake.self, parameters, descriptors, ended) { outcome in
             completion(outcome ?? .done)
-        } program: { ($0.number, $0.process) }
+        } program: {
+            ($0.number, $0.process)
+        }
     }
 
     /// Finds the program of an attempt that an earlier process of the daemon made, as far as the launcher knows of it.
@@ -52,7 +54,9 @@ package final class LauncherClient {
     ) {
         ask(LauncherAPI.Find.self, .init(order), VarlinkDescriptors(), ended) { outcome in
             completion(outcome ?? .failed("the launcher knows of no program"))
-        } program: { ($0.number, $0.process) }
+        } program: {
+            ($0.number, $0.process)
+        }
     }
 
     /// Calls a method that may answer with a program, and follows that one.

@@ -30,20 +30,20 @@ import Testing
         harness.tell(all: .opened, .pathChanged(.wifi))
         // Nobody is logged in.
         #expect(Self.word(harness.tell(.dialSucceeded(epoch: 1, local: .local, remote: .office))) == .some(nil))
-        #expect(Self.word(harness.tell(.taken(epoch: 1))) == .some(nil))
+        #expect(Self.word(harness.tell(.taken(epoch: 1, by: .unknown))) == .some(nil))
         // Before what waits is looked at.
         #expect(
             harness.tell(.parked(epoch: 1)).prefix(2) == [
                 .answerMessages(epoch: 1, Self.pings), .watchInput(epoch: 1, true),
             ])
-        #expect(Self.word(harness.tell(.taken(epoch: 1))) == .some(nil))
+        #expect(Self.word(harness.tell(.taken(epoch: 1, by: .unknown))) == .some(nil))
         // Who never ran leaves it as it was.
         #expect(Self.word(harness.tell(.returned(epoch: 1))) == Self.pings)
     }
 
     @Test func `nothing is said where nothing is to be answered`() {
         var harness = Harness.ready()
-        #expect(Self.word(harness.tell(.taken(epoch: 1))) == nil)
+        #expect(Self.word(harness.tell(.taken(epoch: 1, by: .unknown))) == nil)
         #expect(Self.word(harness.tell(.parked(epoch: 1, handled: 3))) == nil)
     }
 
@@ -51,7 +51,7 @@ import Testing
         var policy = Self.policy(Self.pings)
         policy.keepsAbandonedFlow = true
         var harness = Harness.ready(policy)
-        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1), .taken(epoch: 1))
+        harness.tell(all: .taken(epoch: 1, by: .unknown), .parked(epoch: 1), .taken(epoch: 1, by: .unknown))
         #expect(
             Self.word(harness.tell(.abandoned(epoch: 1, isUntouched: false, isAlone: true))) == .some(nil))
     }
@@ -67,7 +67,7 @@ import Testing
 
     @Test func `what a client left goes before the policy, until that changes`() {
         var harness = Harness.ready(Self.policy(Self.pings))
-        harness.tell(all: .taken(epoch: 1), .answersLeft(AnsweredMessages()))
+        harness.tell(all: .taken(epoch: 1, by: .unknown), .answersLeft(AnsweredMessages()))
         #expect(Self.word(harness.tell(.parked(epoch: 1))) == nil)
         // Of something else.
         var policy = Self.policy(Self.pings)
@@ -82,7 +82,7 @@ import Testing
 
     @Test func `what a client left is not for another server`() {
         var harness = Harness.ready()
-        harness.tell(all: .taken(epoch: 1), .answersLeft(Self.pings))
+        harness.tell(all: .taken(epoch: 1, by: .unknown), .answersLeft(Self.pings))
         #expect(Self.word(harness.tell(.parked(epoch: 1))) == Self.pings)
         harness.tell(.policyChanged(ConnectionPolicy(remote: .of("tcp://198.51.100.7:5060"))))
         harness.tell(.pathChanged(.wifi))
@@ -93,20 +93,20 @@ import Testing
 
     @Test func `the count is that of the last parking alone`() {
         var harness = Harness.ready(Self.policy(Self.requests(5)))
-        harness.tell(.taken(epoch: 1))
+        harness.tell(.taken(epoch: 1, by: .unknown))
         // The policy's is of another stream.
         #expect(Self.word(harness.tell(.parked(epoch: 1))) == Self.requests(nil))
-        harness.tell(.taken(epoch: 1))
+        harness.tell(.taken(epoch: 1, by: .unknown))
         #expect(Self.word(harness.tell(.parked(epoch: 1, handled: 7))) == Self.requests(7))
-        harness.tell(.taken(epoch: 1))
+        harness.tell(.taken(epoch: 1, by: .unknown))
         #expect(Self.word(harness.tell(.returned(epoch: 1))) == Self.requests(7))
-        harness.tell(.taken(epoch: 1))
+        harness.tell(.taken(epoch: 1, by: .unknown))
         #expect(Self.word(harness.tell(.parked(epoch: 1))) == Self.requests(nil))
     }
 
     @Test func `the count goes on after a restart`() {
         var harness = Harness.ready(Self.policy(Self.requests(nil)))
-        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1, handled: 7))
+        harness.tell(all: .taken(epoch: 1, by: .unknown), .parked(epoch: 1, handled: 7))
         guard let adoption = harness.machine.adoption else {
             Issue.record("no flow stands")
             return

@@ -252,7 +252,7 @@ import Testing
         var harness = Self.detoured()
         #expect(harness.tell(.arrived(epoch: 2)).contains(.cancelTimer(.retry)))
         #expect(Self.trial(harness) == nil)
-        harness.tell(.taken(epoch: 2))
+        harness.tell(.taken(epoch: 2, by: .unknown))
         #expect(Self.trial(harness) != nil)
     }
 

@@ -17,7 +17,7 @@ import Testing
         let heartbeat = Self.session.heartbeat
         #expect(heartbeat?.kind == .mqtt)
         #expect(
-            harness.tell(.taken(epoch: 1)).prefix(2) == [
+            harness.tell(.taken(epoch: 1, by: .unknown)).prefix(2) == [
                 .watchInput(epoch: 1, false), .keepAlive(epoch: 1, nil),
             ])
         #expect(harness.status.ownership == FlowOwnership(reader: .unknown, session: .unknown))
@@ -27,7 +27,7 @@ import Testing
             ])
         #expect(harness.status.ownership == .parked)
         // A session that stands is one that still stands when its client reads.
-        harness.tell(.taken(epoch: 1))
+        harness.tell(.taken(epoch: 1, by: .unknown))
         #expect(harness.status.ownership == FlowOwnership(reader: .unknown, session: .open))
     }
 
@@ -66,24 +66,26 @@ import Testing
 
     @Test func `who never came to read leaves no session`() {
         var harness = Harness.ready(Self.session)
-        harness.tell(.taken(epoch: 1))
+        harness.tell(.taken(epoch: 1, by: .unknown))
         let actions = harness.tell(.returned(epoch: 1))
         #expect(actions.first == .watchInput(epoch: 1, true))
         #expect(harness.status.ownership == FlowOwnership(reader: nil, session: .unknown))
         #expect(harness.tell(.returned(epoch: 1)) == [])
         // One that stood still stands.
-        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1), .taken(epoch: 1), .returned(epoch: 1))
+        harness.tell(
+            all: .taken(epoch: 1, by: .unknown), .parked(epoch: 1), .taken(epoch: 1, by: .unknown), .returned(epoch: 1))
         #expect(harness.status.ownership == .parked)
     }
 
     @Test func `an answer that the client may read is not awaited`() {
         var harness = Harness.ready(Self.session)
-        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1), .probeSent(epoch: 1))
-        #expect(harness.tell(.taken(epoch: 1)).contains(.cancelTimer(.proof)))
+        harness.tell(all: .taken(epoch: 1, by: .unknown), .parked(epoch: 1), .probeSent(epoch: 1))
+        #expect(harness.tell(.taken(epoch: 1, by: .unknown)).contains(.cancelTimer(.proof)))
     }
 
     @Test(arguments: [
-        ConnectionInput.taken(epoch: 2), .parked(epoch: 2), .abandoned(epoch: 2, isUntouched: false, isAlone: true),
+        ConnectionInput.taken(epoch: 2, by: .unknown), .parked(epoch: 2),
+        .abandoned(epoch: 2, isUntouched: false, isAlone: true),
         .arrived(epoch: 2),
     ])
     func `another epoch is no news`(input: ConnectionInput) {
@@ -95,7 +97,7 @@ import Testing
         var harness = Harness.ready()
         #expect(harness.tell(.arrived(epoch: 1)) == [harness.event(.arrived, from: .ready, because: .arrived)])
         #expect(harness.tell(.arrived(epoch: 1)) == [])
-        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1))
+        harness.tell(all: .taken(epoch: 1, by: .unknown), .parked(epoch: 1))
         #expect(harness.tell(.arrived(epoch: 1)).count == 1)
     }
 
@@ -104,7 +106,7 @@ import Testing
         harness.tell(.arrived(epoch: 1))
         #expect(!harness.tell(.pathChanged(.modem)).contains(where: Self.isOpening))
         // As soon as the client reads, it may move.
-        #expect(harness.tell(.taken(epoch: 1)).contains(where: Self.isOpening))
+        #expect(harness.tell(.taken(epoch: 1, by: .unknown)).contains(where: Self.isOpening))
     }
 
     @Test func `what comes in the middle of a move ends it`() {
@@ -116,14 +118,14 @@ import Testing
 
     @Test func `a flow whose client is gone is made anew and no failure is counted`() {
         var harness = Harness.ready()
-        harness.tell(.taken(epoch: 1))
+        harness.tell(.taken(epoch: 1, by: .unknown))
         let actions = harness.tell(.abandoned(epoch: 1, isUntouched: false, isAlone: true))
         #expect(actions.first == .closeSocket(epoch: 1, .abandoned, .delivered))
         #expect(actions.contains(where: Self.isOpening))
         #expect(harness.status.attempt == 1)
         #expect(harness.status.reason == .clientGone)
         // It parked, and may go.
-        harness.tell(all: .dialSucceeded(epoch: 2, local: .local, remote: .office), .taken(epoch: 2))
+        harness.tell(all: .dialSucceeded(epoch: 2, local: .local, remote: .office), .taken(epoch: 2, by: .unknown))
         harness.tell(.parked(epoch: 2))
         #expect(harness.tell(.abandoned(epoch: 2, isUntouched: false, isAlone: true)) == [])
     }
@@ -175,7 +177,7 @@ import Testing
         #expect(heartbeats(adopted).allSatisfy { $0 == nil })
         #expect(adopted.contains(.configureSocket(epoch: 1, policy.socketOptions)))
         #expect(policy.socketOptions.keepalive != nil)
-        for input in [ConnectionInput.taken(epoch: 1), .parked(epoch: 1)] {
+        for input in [ConnectionInput.taken(epoch: 1, by: .unknown), .parked(epoch: 1)] {
             #expect(heartbeats(harness.tell(input)).allSatisfy { $0 == nil })
         }
         policy.heartbeat = Heartbeat(.mqtt, interval: .seconds(30))
@@ -183,7 +185,7 @@ import Testing
         // What the agent dials, it secures, and has something to say on.
         harness.tell(all: .remoteClosed(epoch: 1), .redialRequested(), .pathChanged(.wifi))
         harness.tell(.dialSucceeded(epoch: harness.status.epoch, local: .local, remote: .office))
-        harness.tell(.taken(epoch: harness.status.epoch))
+        harness.tell(.taken(epoch: harness.status.epoch, by: .unknown))
         #expect(heartbeats(harness.tell(.parked(epoch: harness.status.epoch))) == [policy.heartbeat])
     }
 }

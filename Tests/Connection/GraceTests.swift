@@ -87,7 +87,7 @@ import Testing
         var policy = ConnectionPolicy.office
         policy.heartbeat = Heartbeat(.mqtt)
         var harness = Harness.ready(policy)
-        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1), .probeSent(epoch: 1))
+        harness.tell(all: .taken(epoch: 1, by: .unknown), .parked(epoch: 1), .probeSent(epoch: 1))
         harness.tell(.pathChanged(.none), after: .seconds(8))
         #expect(harness.tell(.resumed) == [])
         harness.tell(.pathChanged(.wifi), after: .seconds(3))
@@ -161,7 +161,7 @@ import Testing
 
     @Test func `where there is another way it is dialled at once, and the old flow goes when the new one stands`() {
         var harness = Harness.ready()
-        harness.tell(.taken(epoch: 1))
+        harness.tell(.taken(epoch: 1, by: .unknown))
         harness.tell(all: .pathChanged(.none), .localAddressRemoved(.wifiSource))
         let dial = harness.tell(.pathChanged(.modem), after: .seconds(1))
         #expect(dial.first == .openSocket(.overModem(epoch: 2)))
@@ -177,7 +177,7 @@ import Testing
         var policy = ConnectionPolicy.office
         policy.movesToBetterPath = false
         var harness = Harness.ready(policy)
-        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1), .arrived(epoch: 1), .pathChanged(.modem))
+        harness.tell(all: .taken(epoch: 1, by: .unknown), .parked(epoch: 1), .arrived(epoch: 1), .pathChanged(.modem))
         let actions = harness.tell(.localAddressRemoved(.wifiSource))
         #expect(actions.contains(.openSocket(.overModem(epoch: 2))))
         let connected = harness.tell(.dialSucceeded(epoch: 2, local: .overModem, remote: .office))
@@ -190,7 +190,7 @@ import Testing
         // Either is a reason to stay.
         policy.movesToBetterPath = hasArrivals
         var harness = Harness.ready(policy)
-        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1), .pathChanged(.none))
+        harness.tell(all: .taken(epoch: 1, by: .unknown), .parked(epoch: 1), .pathChanged(.none))
         if hasArrivals { harness.tell(.arrived(epoch: 1)) }
         // Its way is back for a moment.
         harness.tell(.pathChanged(.wifi), after: .seconds(1))

@@ -59,7 +59,7 @@ import Testing
     @Test func `a client that looks at the refusal and goes changes nothing`() {
         var harness = Harness.ready(Self.policy())
         harness.tell(.openingFailed(epoch: 1, Self.wrong))
-        harness.tell(.taken(epoch: 1))
+        harness.tell(.taken(epoch: 1, by: .unknown))
         #expect(!Self.dials(harness.tell(.abandoned(epoch: 1, isUntouched: false, isAlone: true))))
         #expect(harness.status.state == .failed)
     }
@@ -192,7 +192,7 @@ import Testing
     @Test func `a client that logs in itself shows by how long it lasts that the server took it`() {
         var harness = Harness.ready(Self.policy())
         harness.tell(.openingFailed(epoch: 1, Self.wrong))
-        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1))
+        harness.tell(all: .taken(epoch: 1, by: .unknown), .parked(epoch: 1))
         #expect(harness.status.lastFailure == nil)
         harness.tell(.remoteClosed(epoch: 1), after: .seconds(60))
         #expect(harness.status.state == .backingOff)

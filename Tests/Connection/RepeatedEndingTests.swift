@@ -70,7 +70,7 @@ struct RepeatedEndingTests {
 
     @Test func `where a client is logged in it is told, and the wait does not grow`() {
         let seen = play([90, 90, 90]) { harness, epoch in
-            harness.tell(all: .taken(epoch: epoch), .parked(epoch: epoch))
+            harness.tell(all: .taken(epoch: epoch, by: .unknown), .parked(epoch: epoch))
         }
         #expect(seen.map(\.attempt) == [1, 1, 1], "\(seen)")
         let last = RepeatedEnding.Report(times: 3, age: .seconds(90), isReset: false, lacksLogin: false)
@@ -98,7 +98,7 @@ struct RepeatedEndingTests {
         var harness = Harness(remote)
         harness.tell(all: .opened, .pathChanged(.wifi), .dialSucceeded(epoch: 1, local: .local, remote: .office))
         #expect(harness.status.lacksLogin == lacks)
-        harness.tell(.taken(epoch: 1))
+        harness.tell(.taken(epoch: 1, by: .unknown))
         #expect(!harness.status.lacksLogin, "what a client does on it nobody knows")
     }
 

@@ -158,7 +158,8 @@ extension Checker {
             case .redialRequested: reason == .superseded
             case .policyChanged(let new):
                 reason == .superseded
-                    && (Self.isElsewhere(new, before.policy) || !new.movesToBetterPath || before.opening != known.opening)
+                    && (Self.isElsewhere(new, before.policy) || !new.movesToBetterPath
+                        || before.opening != known.opening)
             case .openingLeft: reason == .superseded && before.opening != known.opening
             case .abandoned(_, let isUntouched, let isAlone):
                 reason == .abandoned && !(isUntouched && isAlone) && !before.policy.keepsAbandonedFlow

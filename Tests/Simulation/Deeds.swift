@@ -227,8 +227,9 @@ extension Simulation {
         try tell(.answered(epoch: epoch, count: 1))
         try tell(.acknowledged(epoch: epoch, begun: now))
         let words = [
-            ConnectionInput.arrived, { ConnectionInput.taken(epoch: $0) }, { ConnectionInput.parked(epoch: $0, handled: 1) },
-            ConnectionInput.returned, { ConnectionInput.abandoned(epoch: $0, isUntouched: false, isAlone: true) },
+            ConnectionInput.arrived, { ConnectionInput.taken(epoch: $0, by: .unknown) },
+            { ConnectionInput.parked(epoch: $0, handled: 1) }, ConnectionInput.returned,
+            { ConnectionInput.abandoned(epoch: $0, isUntouched: false, isAlone: true) },
         ]
         for word in words {
             try tell(word(epoch))

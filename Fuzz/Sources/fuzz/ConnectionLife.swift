@@ -225,7 +225,7 @@ extension ConnectionLife {
         guard let epoch = standing(&draw) else { return }
         switch draw.below(5) {
         case 0: tell(.arrived(epoch: epoch))
-        case 1: tell(.taken(epoch: epoch))
+        case 1: tell(.taken(epoch: epoch, by: .unknown))
         case 2: tell(.parked(epoch: epoch))
         case 3: tell(.returned(epoch: epoch))
         default: tell(.abandoned(epoch: epoch, isUntouched: draw.chance(), isAlone: draw.chance()))

@@ -47,7 +47,7 @@ package enum ConnectionInput: Hashable, Sendable {
     /// Bytes for the client wait on a flow that the agent watches (``ConnectionAction/watchInput(epoch:_:)``).
     case arrived(epoch: UInt64)
     /// A client has taken the flow.
-    case taken(epoch: UInt64, by: Reader = .unknown)
+    case taken(epoch: UInt64, by: Reader)
     /// The client gave the flow back, with a session on it; `handled` is how many stanzas it has handled, where it said
     /// so (``AnsweredMessage/xmpp(handled:)``).
     case parked(epoch: UInt64, handled: UInt32? = nil)

@@ -17,14 +17,6 @@ extension ConnectionStateMachine {
         if self.opening != before.opening { _ = loginChanged(&turn) }
     }
 
-    /// Another opening is to be said from now on, and on a flow that is to take the place of the one that stands the one
-    /// before is being said. What the server counts from there on is not what the client counts (XEP-0198, section 5).
-    private mutating func endOutdatedLogin(_ turn: inout Turn<some RandomNumberGenerator>) {
-        guard let played = flow?.move?.next?.opening?.opening, played != opening else { return }
-        endMove(.superseded, &turn)
-        moveIfBetter(&turn)
-    }
-
     /// Logs in on a flow that was just connected. One that stands with a session on it is kept until that is done; the
     /// server may end it in the middle.
     mutating func play(
@@ -196,11 +188,12 @@ extension ConnectionStateMachine {
         lastFailure = nil
     }
 
-    /// What is said to log in is another from now on: what was refused does not count any more.
+    /// What is said to log in is another from now on: what was refused does not count any more, and what is being said
+    /// on a next flow is out of date.
     ///
     /// - Returns: whether the connection waited for that, and is dialled.
     mutating func loginChanged(_ turn: inout Turn<some RandomNumberGenerator>) -> Bool {
-        endOutdatedLogin(&turn)
+        beginLoginAgain(&turn)
         guard let refusal = login.refusal else { return false }
         login.forgetRefusal()
         switch state {

@@ -108,6 +108,20 @@ extension ConnectionStateMachine {
         moveFailed(flow, afterFailures: move.failures, because: cause, &turn)
     }
 
+    /// Another opening is to be said from now on than the one that is being said on the next flow: that one is dialled
+    /// again. What the server counts after an old login is not what the client counts (XEP-0198, section 5).
+    ///
+    /// At once, but where that goes on, as with a failure: who leaves another opening each second may be faster than
+    /// the server.
+    mutating func beginLoginAgain(_ turn: inout Turn<some RandomNumberGenerator>) {
+        guard let move = flow?.move, let played = move.next?.opening?.opening, played != opening else { return }
+        endMove(.superseded, &turn)
+        guard let flow, Move.betterPath(than: flow, over: path, under: policy) != nil else { return }
+        guard move.failures > 0 else { return self.move(flow, afterFailures: 1, &turn) }
+        let pause = policy.backoff.delay(afterFailures: move.failures, using: &turn.random)
+        moveLater(flow, from: turn.now + pause, afterFailures: move.failures + 1, &turn)
+    }
+
     /// Tries it again later, if the path is still better then.
     private mutating func moveFailed(
         _ flow: StandingFlow, afterFailures failures: Int, because cause: StatusReason,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who may read the sockets of flows that do not stand any more: those that ended before their client had read what came
-/// on them, and those that another flow took the place of. Who has the flow that stands is in its own
+/// Who may read the sockets of flows that do not stand any more: those that ended before their client had read what
+/// came on them, and those that another flow took the place of. Who has the flow that stands is in its own
 /// ``FlowOwnership``.
 ///
 /// TCP has acknowledged those bytes to the server, which will not send them again. So a flow that ended while nobody
@@ -204,11 +204,6 @@ package struct Ownership: Sendable {
     mutating func replace(_ reader: Reader, by next: Reader) {
         lingering = lingering.mapValues { $0.reader == reader ? Lingering(reader: next, end: $0.end) : $0 }
         for index in ended.indices where ended[index].reader == reader { ended[index].reader = next }
-    }
-
-    /// Whether a reader has anything.
-    func has(_ reader: Reader) -> Bool {
-        readers.contains(reader)
     }
 
     /// The ended flows that a reader has.

@@ -232,9 +232,7 @@ final class PushLink {
         let hasSocket = [.ready, .verifying].contains(connection.state)
         if !hasSocket {
             // There is nothing to take yet, and nothing to be woken for.
-            if let wake = connection.wake {
-                client.begin(ConnectionsAPI.Acknowledge.self, .init(name: Self.connectionName, wake: wake)) { _ in }
-            }
+            if let wake = connection.wake { acknowledge(wake) }
             return
         }
         // Where the agent logged in, that is enough as long as the value believes in the session. One that knows of
@@ -243,6 +241,10 @@ final class PushLink {
         if isNew || connection.wake != nil || (connection.unreadBytes ?? 0) > 0 || !unsent.isEmpty || isOutdated {
             take()
         }
+    }
+
+    private func acknowledge(_ wake: Int) {
+        client.begin(ConnectionsAPI.Acknowledge.self, .init(name: Self.connectionName, wake: wake)) { _ in }
     }
 
     /// Whether the socket is parked by another word than the value's present one.
@@ -275,8 +277,10 @@ final class PushLink {
     private func hold(_ descriptor: consuming OwnedDescriptor, _ reply: ConnectionsAPI.Take.Reply) {
         let epoch = reply.epoch
         if reply.isOver, epoch != parkedEpoch, left?.opening.isEmpty == false {
-            // The agent logged in on it, and it ended before the value knew. The server says again what came on it.
+            // The value has no part in it: the agent logged in, or it was given up here. The server says again what
+            // came on it. With the wake the agent lets go of it, too.
             overEpoch = max(overEpoch, epoch)
+            if let wake = reply.connection.wake { acknowledge(wake) }
             return consider()
         }
         do throws(SystemError) {
