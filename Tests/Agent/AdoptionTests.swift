@@ -12,7 +12,7 @@ import Testing
 @testable import DialtoneAgent
 
 /// Sockets that clients bring, of whatever kind.
-@Suite("Sockets that are brought", .timeLimit(.minutes(5))) @AgentQueue
+@Suite(.timeLimit(.minutes(5))) @AgentQueue
 struct AdoptionTests {
     let fixture = ServiceFixture()
     let client: VarlinkConnection

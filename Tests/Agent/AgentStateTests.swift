@@ -49,8 +49,8 @@ extension Endpoint {
     }
 }
 
-@Suite("What the state is written in")
-struct TaggedFieldsTests {
+/// What the state is written in.
+@Suite struct TaggedFieldsTests {
     @Test(arguments: [0, 1, 127, 128, 300, 1 << 32, UInt64.max])
     func `numbers are read as they were written`(number: UInt64) throws {
         var fields = FieldWriter()
@@ -91,8 +91,8 @@ struct TaggedFieldsTests {
     }
 }
 
-@Suite("What the state says")
-struct AgentStateTests {
+/// What the state says.
+@Suite struct AgentStateTests {
     @Test func `an event is told as it was, whichever run of the agent tells it`() throws {
         let connection = ConnectionsAPI.Connection(
             name: "office", owner: 1000, remote: "wss://192.0.2.7/?token=x", epoch: 7, state: .verifying,
@@ -263,8 +263,8 @@ struct AgentStateTests {
     }
 }
 
-@Suite("The state's file")
-struct StateLogTests {
+/// The state's file.
+@Suite struct StateLogTests {
     private static let records: [[UInt8]] = [
         AgentState.record([.latest(100), .connection(.sample())]),
         AgentState.record([.event(.init(sequence: 101, event: .sample()))]),

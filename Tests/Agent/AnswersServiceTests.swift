@@ -15,7 +15,7 @@ import Testing
 @testable import DialtoneConfiguration
 
 /// Messages that are answered for sleeping clients, as they are written in the files and given over the socket.
-@Suite("Answers in files and calls") struct AnswersConfigurationTests {
+@Suite struct AnswersConfigurationTests {
     private let fixture: ConfigurationFixture
 
     init() throws { fixture = try ConfigurationFixture() }
@@ -73,7 +73,8 @@ import Testing
     }
 }
 
-@Suite("Answers over the socket", .timeLimit(.minutes(1))) @AgentQueue
+/// Answers over the socket.
+@Suite(.timeLimit(.minutes(1))) @AgentQueue
 struct AnswersServiceTests {
     private static let custom = [
         ConnectionsAPI.AnsweredMessage(protocol: "custom", receive: "ASK\\n", send: "hunter2\\n")

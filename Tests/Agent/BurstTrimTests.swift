@@ -6,7 +6,8 @@ import Testing
 
 @testable import DialtoneAgent
 
-@Suite("Memory after a burst of events", .timeLimit(.minutes(1))) @AgentQueue
+/// Memory after a burst of events.
+@Suite(.timeLimit(.minutes(1))) @AgentQueue
 struct BurstTrimTests {
     @Test func `few events are no burst, however long ago they were`() {
         let trim = BurstTrim {}

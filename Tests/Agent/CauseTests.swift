@@ -8,7 +8,8 @@ import Testing
 
 @testable import DialtoneAgent
 
-@Suite("Causes") struct CauseTests {
+/// Causes.
+@Suite struct CauseTests {
     @Test func `the interface says what each means`() {
         #expect(Set(Cause.allCases.map(\.rawValue)) == Set(ConnectionsAPI.Cause.known.map(\.rawValue)))
     }

@@ -10,7 +10,8 @@ import Testing
 
 @testable import DialtoneAgent
 
-@Suite("org.dialtone.Connections", .timeLimit(.minutes(2))) @AgentQueue
+/// org.dialtone.Connections.
+@Suite(.timeLimit(.minutes(2))) @AgentQueue
 struct ConnectionsServiceTests {
     @Test func `every method that is declared is answered`() {
         #expect(ServiceFixture().service.unansweredMethods == [])

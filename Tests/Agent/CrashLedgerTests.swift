@@ -7,8 +7,7 @@ import Testing
 @testable import DialtonePersistence
 
 /// For whom processes crashed, and who is refused for it.
-@Suite("The ledger of crashes")
-struct CrashLedgerTests {
+@Suite struct CrashLedgerTests {
     private func call(_ user: UInt32, digest: UInt64 = 7, signal: Int32? = 4) -> BlackBox.Crash {
         .init(.call(method: "org.dialtone.Connections.Open", user: user), digest: digest, signal: signal)
     }

@@ -6,7 +6,8 @@ import Testing
 
 @testable import DialtoneAgent
 
-@Suite("What is logged of a connection") struct DecisionLogTests {
+/// What is logged of a connection.
+@Suite struct DecisionLogTests {
     /// The state before and after, the number of the next attempt, and the level.
     @Test(
         arguments: [

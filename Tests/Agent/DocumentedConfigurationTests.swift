@@ -4,8 +4,7 @@ import Foundation
 import Testing
 
 /// The samples of the configuration in README.md, docs and the manual are ones that the daemon takes.
-@Suite("Documented configurations")
-struct DocumentedConfigurationTests {
+@Suite struct DocumentedConfigurationTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 

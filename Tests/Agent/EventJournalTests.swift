@@ -5,8 +5,8 @@ import Testing
 @testable import DialtoneAgent
 @testable import DialtonePersistence
 
-@Suite("The journal of events")
-struct EventJournalTests {
+/// The journal of events.
+@Suite struct EventJournalTests {
     private typealias Journal = EventJournal<String>
 
     private static let few = Journal.Room(fewest: 3, perConnection: 2, mostOwners: 2, most: 1000)
@@ -157,8 +157,8 @@ struct EventJournalTests {
     }
 }
 
-@Suite("Quotas")
-struct QuotaTests {
+/// Quotas.
+@Suite struct QuotaTests {
     /// Takes `count` times for one user, and says how often that was granted.
     private func take(_ count: Int, for user: UInt32, of quota: inout Quota) -> Int {
         (1...count).count { _ in quota.take(for: user) }

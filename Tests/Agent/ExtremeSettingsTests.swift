@@ -12,8 +12,7 @@ import Testing
 
 /// No figure that a client names ends the process, and what is accepted can be computed with. Each case runs in a
 /// process of its own: a trap is that process's end, and a failed test.
-@Suite("Extreme settings")
-struct ExtremeSettingsTests {
+@Suite struct ExtremeSettingsTests {
     @Test func `a keepalive of no time at all is refused`() async {
         await #expect(processExitsWith: .success) {
             for scheme in Remote.Scheme.allCases {

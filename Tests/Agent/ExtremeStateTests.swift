@@ -15,8 +15,7 @@ import Testing
 
 /// No state that an earlier process left, or that was damaged since, ends this one. Each case runs in a process of its
 /// own, as with ``ExtremeSettingsTests``.
-@Suite("Extreme state")
-struct ExtremeStateTests {
+@Suite struct ExtremeStateTests {
     @Test func `numbers from which nothing can be counted on are damage`() async {
         await #expect(processExitsWith: .success) {
             let numbers: [UInt64] = [.max, .max - 1, 1 << 63, (1 << 53) + 1]

@@ -8,7 +8,7 @@ import Testing
 @testable import DialtoneConfiguration
 
 /// Every mistake in the settings is told at once, each of them once, and nothing that follows from one alone.
-@Suite("Mistakes, and what follows from them") struct FollowUpErrorTests {
+@Suite struct FollowUpErrorTests {
     /// The keys of the errors in a connection with these lines.
     private func errors(_ lines: String, to remote: String) throws -> [String] {
         try errors("[[connection]]\nname = 'office'\nremote = '\(remote)'\n\(lines)\n")

@@ -18,7 +18,7 @@ import Testing
 @testable import DialtoneConfiguration
 
 /// What follows where a client was not reached, or said that it comes and did not.
-@Suite("Wakes that came to nothing") @AgentQueue
+@Suite @AgentQueue
 struct FurtherWakeTests {
     /// A wake that was given up for a program that is not there.
     private func givenUp() async throws -> WakeFixture {

@@ -16,7 +16,7 @@ import Testing
 @testable import DialtoneAgent
 
 /// Flows that change hands over the socket, with a server that is real.
-@Suite("Flows that change hands", .timeLimit(.minutes(2))) @AgentQueue
+@Suite(.timeLimit(.minutes(2))) @AgentQueue
 struct HandoverServiceTests {
     let fixture = ServiceFixture()
     let server: LoopbackListener

@@ -13,7 +13,8 @@ import Testing
 @testable import DialtoneAgent
 @testable import DialtonePersistence
 
-@Suite("The history", .timeLimit(.minutes(5))) @AgentQueue
+/// The history.
+@Suite(.timeLimit(.minutes(5))) @AgentQueue
 struct HistoryTests {
     private let scratch = TemporaryDirectory()
     private let logger = Logger(label: "test")

@@ -6,7 +6,8 @@ import Testing
 
 @testable import DialtoneAgent
 
-@Suite("The kinds of entries in the journal") struct JournalMessageTests {
+/// The kinds of entries in the journal.
+@Suite struct JournalMessageTests {
     private func event(_ kind: ConnectionEvent.Kind, _ state: ConnectionStatus.State = .ready) -> ConnectionEvent {
         ConnectionEvent(
             kind: kind, status: ConnectionStatus(state: state, reason: .opened, attempt: 1, since: .zero),

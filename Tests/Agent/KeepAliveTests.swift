@@ -12,7 +12,7 @@ import Testing
 @testable import DialtoneConnection
 
 /// Clients that keep their connections alive themselves.
-@Suite("The client's own keepalive", .timeLimit(.minutes(2))) @AgentQueue
+@Suite(.timeLimit(.minutes(2))) @AgentQueue
 struct KeepAliveTests {
     /// One that is called each tenth of a second: what is left of its timeout when it has had its time.
     private static let brisk = ClientHandler(timeout: ClientHandler.budget + .milliseconds(100))

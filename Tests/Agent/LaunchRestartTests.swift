@@ -18,7 +18,7 @@ import Testing
 @testable import DialtonePrivilegedLauncher
 
 /// The agent is killed while it launches a program, or while one runs.
-@Suite("Launched programs over a restart", .timeLimit(.minutes(2))) @AgentQueue
+@Suite(.timeLimit(.minutes(2))) @AgentQueue
 struct LaunchRestartTests {
     @Test func `a flow that was taken for a program that never began is there for the next attempt`() async throws {
         let launcher = try SilentLauncher()

@@ -172,7 +172,8 @@ private func script(_ text: String) -> (inout WakeSettings) -> Void {
     }
 }
 
-@Suite("The launcher") @AgentQueue
+/// The launcher.
+@Suite @AgentQueue
 struct LauncherTests {
     @Test func `it launches what root wrote down, with the socket that the daemon gave, and tells its end`()
         async throws

@@ -6,8 +6,8 @@ import Testing
 
 private let mebibyte: UInt64 = 1 << 20
 
-@Suite("What memory is kept for what there is")
-struct MemoryBudgetTests {
+/// What memory is kept for what there is.
+@Suite struct MemoryBudgetTests {
     private func use(_ used: UInt64, of limit: UInt64) -> MemoryUse {
         MemoryUse(name: "memory.max", limit: limit * mebibyte, used: used * mebibyte)
     }
@@ -85,8 +85,8 @@ private let hybrid = """
     33 30 0:29 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
     """
 
-@Suite("Where memory is counted")
-struct MemoryGroupTests {
+/// Where memory is counted.
+@Suite struct MemoryGroupTests {
     @Test(
         arguments: [
             (

@@ -48,7 +48,8 @@ final class MemoryFixture {
     func rest() { now += .seconds(1) }
 }
 
-@Suite("New work where memory is short", .timeLimit(.minutes(2))) @AgentQueue
+/// New work where memory is short.
+@Suite(.timeLimit(.minutes(2))) @AgentQueue
 struct MemoryGuardTests {
     @Test func `it is refused with the limit and what is in use, and admitted again when some was given back`() throws {
         let fixture = MemoryFixture()

@@ -13,7 +13,8 @@ import Testing
 @testable import DialtoneAgent
 @testable import DialtonePersistence
 
-@Suite("Metrics", .timeLimit(.minutes(2))) @AgentQueue
+/// Metrics.
+@Suite(.timeLimit(.minutes(2))) @AgentQueue
 struct MetricsTests {
     private func counters(_ name: String, _ fixture: RestartFixture) throws -> ConnectionsAPI.Counters {
         let connection = try #require(fixture.registry.visible(to: 0).first { $0.name == name })

@@ -10,7 +10,7 @@ import Testing
 @testable import DialtoneAgent
 
 /// What subscribers of `Monitor` get, and what they never get.
-@Suite("Monitors of connections", .timeLimit(.minutes(5))) @AgentQueue
+@Suite(.timeLimit(.minutes(5))) @AgentQueue
 struct MonitorTests {
     /// The replies tell of one event after the other, none left out.
     private func expectConsecutive(

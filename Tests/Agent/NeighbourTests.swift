@@ -11,7 +11,7 @@ import Testing
 @testable import DialtoneConfiguration
 
 /// What one user does costs by what that user has, and not by what the others have.
-@Suite("Users beside each other", .timeLimit(.minutes(5))) @AgentQueue
+@Suite(.timeLimit(.minutes(5))) @AgentQueue
 struct NeighbourTests {
     /// Opens connections whose clients are to keep them alive, and are being woken for it.
     private func standingWakes(_ count: Int, of user: UInt32, in fixture: ServiceFixture) throws

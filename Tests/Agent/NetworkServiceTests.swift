@@ -9,7 +9,7 @@ import Testing
 @testable import DialtoneAgent
 
 /// The answers about the network, with the machine's own kernel: its loopback interface is enough.
-@Suite("org.dialtone.Network", .timeLimit(.minutes(2))) @AgentQueue
+@Suite(.timeLimit(.minutes(2))) @AgentQueue
 struct NetworkServiceTests {
     @Test func `the path to this machine is local`() async throws {
         let fixture = ServiceFixture()

@@ -12,7 +12,7 @@ import Testing
 @testable import DialtoneAgent
 
 /// Openings that clients leave over the socket.
-@Suite("Openings over the socket", .timeLimit(.minutes(1))) @AgentQueue
+@Suite(.timeLimit(.minutes(1))) @AgentQueue
 struct OpeningServiceTests {
     private typealias Step = ConnectionsAPI.OpeningStep
 

@@ -7,8 +7,8 @@ import Testing
 @testable import DialtoneAgent
 @testable import DialtonePersistence
 
-@Suite("Ordered tables")
-struct OrderedTableTests {
+/// Ordered tables.
+@Suite struct OrderedTableTests {
     @Test(arguments: [1, 2, 3] as [UInt64])
     func `it holds what an ordered dictionary holds, in the same order`(seed: UInt64) {
         var random = SplitMix64(seed: seed)

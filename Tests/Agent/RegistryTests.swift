@@ -63,7 +63,8 @@ final class RegistryFixture {
     }
 }
 
-@Suite("The registry of connections") @AgentQueue
+/// The registry of connections.
+@Suite @AgentQueue
 struct RegistryTests {
     /// How it becomes known that a client has what was left of a connection that ended with its flow.
     enum Proof: CaseIterable {

@@ -10,7 +10,7 @@ import Testing
 @testable import DialtoneConnection
 
 /// A reload of the configuration, as the connections feel it.
-@Suite("Connections over a reload", .timeLimit(.minutes(2))) @AgentQueue
+@Suite(.timeLimit(.minutes(2))) @AgentQueue
 struct ReloadTests {
     /// Waits until a connection is in a state, by its events.
     private func reach(_ state: ConnectionStatus.State, _ name: String, _ fixture: RegistryFixture) async throws {

@@ -16,7 +16,7 @@ import Testing
 @testable import DialtonePersistence
 
 /// The agent is killed and started anew, with a store that keeps its descriptors.
-@Suite("Connections over a restart", .timeLimit(.minutes(2))) @AgentQueue
+@Suite(.timeLimit(.minutes(2))) @AgentQueue
 struct RestartTests {
     /// The server's end, and what it has to say.
     private final class Server {

@@ -6,8 +6,8 @@ import Testing
 
 @testable import DialtoneAgent
 
-@Suite("The directory of the socket")
-struct SocketDirectoryTests {
+/// The directory of the socket.
+@Suite struct SocketDirectoryTests {
     private func mode(of path: String) throws -> Int? {
         try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
     }

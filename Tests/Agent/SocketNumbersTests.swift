@@ -11,7 +11,8 @@ import Testing
 @testable import DialtoneConfiguration
 @testable import DialtoneConnectionIO
 
-@Suite("Options of sockets that are numbers") struct SocketNumbersTests {
+/// Options of sockets that are numbers.
+@Suite struct SocketNumbersTests {
     /// What the kernel has on a socket of a connection with this line.
     private func option(_ level: Int, _ option: CInt, after line: String) throws -> CInt {
         let fixture = try ConfigurationFixture([

@@ -37,7 +37,8 @@ final class Notes: Sendable {
     var logger: Logger { Logger(label: "test") { _ in Handler(self) } }
 }
 
-@Suite("State on disk", .timeLimit(.minutes(1))) @AgentQueue
+/// State on disk.
+@Suite(.timeLimit(.minutes(1))) @AgentQueue
 struct StateTests {
     private let scratch = TemporaryDirectory()
     private let logger = Logger(label: "test")

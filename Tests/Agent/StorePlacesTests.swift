@@ -5,8 +5,8 @@ import Testing
 @testable import DialtoneAgent
 @testable import DialtonePersistence
 
-@Suite("Places in the service manager's store")
-struct StorePlacesTests {
+/// Places in the service manager's store.
+@Suite struct StorePlacesTests {
     /// How many places `holder` gets before it is refused.
     private func taken(_ places: inout StorePlaces, by holder: StorePlaces.Holder) -> Int {
         (0..<10_000).first { _ in !places.take(for: holder) } ?? 10_000

@@ -5,8 +5,8 @@ import Testing
 
 @testable import DialtonePersistence
 
-@Suite("Octets in a line")
-struct StuffedOctetsTests {
+/// Octets in a line.
+@Suite struct StuffedOctetsTests {
     @Test(
         arguments: [
             [], [0x0A], [0x7D], [0x7D, 0x0A, 0x7D], [0x2A, 0x5D, 0x20], Array(0...255),

@@ -14,7 +14,7 @@ import Testing
 @testable import DialtoneAgent
 
 /// `Take` that waits: for a flow, or for something to be read.
-@Suite("Taking what is not there yet", .timeLimit(.minutes(2))) @AgentQueue
+@Suite(.timeLimit(.minutes(2))) @AgentQueue
 struct WaitingTakeTests {
     private let fixture = ServiceFixture()
     private let server: LoopbackListener

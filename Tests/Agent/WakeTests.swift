@@ -17,7 +17,8 @@ import Testing
 @testable import DialtoneConfiguration
 @testable import DialtoneConnection
 
-@Suite("Waking clients") @AgentQueue
+/// Waking clients.
+@Suite @AgentQueue
 struct WakeTests {
     @Test func `a message launches the program, which reads it and answers`() async throws {
         let fixture = try WakeFixture(.script("read line; echo \"got $line as $DIALTONE_REASON\"; read rest; exit 0"))

@@ -5,7 +5,8 @@ import Testing
 
 @testable import DialtoneConnection
 
-@Suite("What is counted of a connection") struct ConnectionTotalsTests {
+/// What is counted of a connection.
+@Suite struct ConnectionTotalsTests {
     private typealias State = ConnectionStatus.State
 
     /// Events of one connection, a second apart unless a test says otherwise.

@@ -6,8 +6,7 @@ import Testing
 @testable import DialtoneConnection
 
 /// What comes from earlier runs, servers and files, as far out as its type allows.
-@Suite("Extremes of a connection")
-struct ExtremeTests {
+@Suite struct ExtremeTests {
     @Test(arguments: [UInt64.max, UInt64.max - 1, UInt64(1) << 53])
     func `flows and wakes are counted on from any number`(number: UInt64) {
         var harness = Harness(.office)

@@ -5,8 +5,8 @@ import Testing
 
 @testable import DialtoneConnection
 
-@Suite("A server that ends each socket at the same age")
-struct RepeatedEndingTests {
+/// A server that ends each socket at the same age.
+@Suite struct RepeatedEndingTests {
     /// Has the server end one flow after the other at these ages, in seconds, and gives for each what is told of it and
     /// the number of the next attempt.
     private func play(

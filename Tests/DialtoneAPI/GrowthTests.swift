@@ -7,7 +7,7 @@ import Testing
 
 /// The interfaces only grow: a client that was written for an earlier version works with every later one. The earlier
 /// versions are in Interfaces; with a release, a copy of the present ones comes to them.
-@Suite("Interfaces only grow") struct GrowthTests {
+@Suite struct GrowthTests {
     /// Who writes a value.
     private struct Writers: OptionSet {
         let rawValue: Int

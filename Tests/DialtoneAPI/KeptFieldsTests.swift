@@ -6,7 +6,8 @@ import Testing
 
 @testable import DialtonePersistence
 
-@Suite("Objects that are kept") struct KeptFieldsTests {
+/// Objects that are kept.
+@Suite struct KeptFieldsTests {
     @Test(arguments: [nil, ["fe80::1/64"], ["fe80::1/64", ""]])
     func `an array that need not be there comes back as it was, and one that must is empty`(
         deprecated: [String]?

@@ -5,7 +5,8 @@ import DialtonePersistence
 import DialtoneVarlinkDefinition
 import Testing
 
-@Suite("The numbers of fields that are kept") struct KeptNumberTests {
+/// The numbers of fields that are kept.
+@Suite struct KeptNumberTests {
     /// Two of one number would be read as one.
     private static func collisions(among fields: [InterfaceDefinition.Field]) -> [[String]] {
         Dictionary(grouping: fields.map(\.name)) { keptNumber(of: $0) }.values.filter { $0.count > 1 }

@@ -5,8 +5,7 @@ import DialtoneVarlink
 import Testing
 
 /// What a later version of the agent may tell, read by this one; decision 0030.
-@Suite("A later version's words")
-struct LaterVersionTests {
+@Suite struct LaterVersionTests {
     /// A reply of `Monitor` with these words in it.
     private func reply(
         kind: String, cause: String, state: String, reason: String, means: String, stage: String = "began"

@@ -4,7 +4,8 @@ import DialtoneAPI
 import DialtoneNetworkPath
 import Testing
 
-@Suite("Paths over the socket") struct PathTests {
+/// Paths over the socket.
+@Suite struct PathTests {
     private func interface(_ kind: InterfaceKind, _ source: CostSource?) -> Interface {
         let addresses = [IPAddress(v4: 0xC000_0207), IPAddress(v6: 0x2001_0db8 << 96 | 7)]
         return Interface(

@@ -8,7 +8,8 @@ import Testing
 
 @testable import DialtonePush
 
-@Suite("Registrations") struct RegistrationTests {
+/// Registrations.
+@Suite struct RegistrationTests {
     private static let name = "org.unifiedpush.Distributor.test"
 
     private static func sample() throws -> Registrations {

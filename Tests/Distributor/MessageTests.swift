@@ -4,8 +4,8 @@ import DialtoneDistributor
 import DialtoneExpectations
 import Testing
 
-@Suite("Messages")
-struct MessageTests {
+/// Messages.
+@Suite struct MessageTests {
     var world = Harness()
 
     @Test mutating func `a message is saved, delivered, and acknowledged when the app took it`() {

@@ -4,8 +4,8 @@ import DialtoneDistributor
 import DialtoneExpectations
 import Testing
 
-@Suite("Registrations")
-struct RegistrationTests {
+/// Registrations.
+@Suite struct RegistrationTests {
     var world = Harness()
 
     @Test mutating func `an app is answered when its server has registered it, and told its endpoint`() {

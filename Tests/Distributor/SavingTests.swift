@@ -3,8 +3,8 @@
 import DialtoneDistributor
 import Testing
 
-@Suite("A store that fails")
-struct SavingTests {
+/// A store that fails.
+@Suite struct SavingTests {
     var world = Harness()
 
     @Test mutating func `a message that cannot be saved is neither delivered nor acknowledged, and stays upstream`() {

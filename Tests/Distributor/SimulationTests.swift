@@ -3,8 +3,8 @@
 import DialtoneTestSupport
 import Testing
 
-@Suite("Push in virtual time")
-struct SimulationTests {
+/// Push in virtual time.
+@Suite struct SimulationTests {
     @Test(arguments: seeds(60))
     func `nothing is lost, doubled or acknowledged unsaved, whatever happens`(seed: UInt64) {
         var world = PushWorld(seed: seed)

@@ -8,7 +8,7 @@ import Foundation
 import Testing
 
 /// What the agent says, and the changes that hooks are called with.
-@Suite("The changes that hooks are called with") struct HookChangesTests {
+@Suite struct HookChangesTests {
     private typealias Monitor = ConnectionsAPI.Monitor.Reply
 
     private static let now = Timestamp(milliseconds: 1_800_000_000_000)

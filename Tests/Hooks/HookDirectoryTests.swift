@@ -8,7 +8,7 @@ import Testing
 @testable import DialtoneHooks
 
 /// Which files of a directory are run.
-@Suite("The directory of hooks") struct HookDirectoryTests {
+@Suite struct HookDirectoryTests {
     /// As a user who is not root has it: the directories above are none of its business.
     private let hooks = TemporaryHooks()
 

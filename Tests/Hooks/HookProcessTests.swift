@@ -10,7 +10,7 @@ import Testing
 @testable import DialtoneHooks
 
 /// One hook that runs.
-@Suite("A hook's process", .timeLimit(.minutes(1))) struct HookProcessTests {
+@Suite(.timeLimit(.minutes(1))) struct HookProcessTests {
     private let hooks = TemporaryHooks()
     private let change = HookChange(
         .networkUp,

@@ -7,7 +7,7 @@ import Testing
 @testable import DialtoneHooks
 
 /// The changes that wait for slow hooks.
-@Suite("The queue of changes") struct HookQueueTests {
+@Suite struct HookQueueTests {
     private static let now = Timestamp(milliseconds: 1_800_000_000_000)
 
     private func change(_ name: HookChange.Name, of connection: String, owner: Int = 1000) -> HookChange {

@@ -8,7 +8,7 @@ import Reachability
 import Testing
 
 /// The messages about addresses do not tell where in its list the kernel has put them.
-@Suite("The order of addresses", .lab)
+@Suite(.lab)
 struct AddressOrderTests {
     @Test func `addresses that come and go are in the kernel's order`() async throws {
         try await LabNetwork.with { lab in

@@ -8,7 +8,7 @@ import Reachability
 import Testing
 
 /// Default routes that a router advertises: they end without a message, and come back without one.
-@Suite("Advertised routes", .lab)
+@Suite(.lab)
 struct AdvertisedRouteTests {
     /// Between the end of its lifetime and the kernel's sweep a route stands in its table and is passed over. An
     /// advertisement in that time prolongs it, and no message tells of the route.

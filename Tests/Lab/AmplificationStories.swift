@@ -11,7 +11,7 @@ import Foundation
 import Testing
 
 /// A user whose connections lead to names that the user owns, and who opens them again and again.
-@Suite("What one user makes the network carry", .lab)
+@Suite(.lab)
 struct AmplificationStories {
     /// Four hosts for each domain, and eight addresses that nobody has for each host.
     private static let hostile: @Sendable (NameServerStub.Question) -> NameServerStub.Reply = { question in

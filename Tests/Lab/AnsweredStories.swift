@@ -11,7 +11,7 @@ import Foundation
 import Testing
 
 /// Servers that ask their clients things while these sleep, and hang up on one that does not answer: the agent answers.
-@Suite("A server that asks while its client sleeps", .lab)
+@Suite(.lab)
 struct AnsweredStories {
     private static let address = LabNetwork.serverAddress(.v4)
 

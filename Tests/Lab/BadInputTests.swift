@@ -8,7 +8,7 @@ import Foundation
 import Testing
 
 /// What a client does wrong is told to that client, and costs no other one anything.
-@Suite("Bad input on the socket", .lab)
+@Suite(.lab)
 struct BadInputTests {
     /// A daemon, and a subscriber that must go on getting its events.
     private struct Fixture {

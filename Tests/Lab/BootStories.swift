@@ -9,7 +9,7 @@ import Foundation
 import Testing
 
 /// The agent under a real systemd, as it is installed.
-@Suite("Under systemd", .booted, .serialized, .timeLimit(.minutes(10)))
+@Suite(.booted, .serialized, .timeLimit(.minutes(10)))
 struct BootStories {
     /// How often the agent is killed.
     static let kills =

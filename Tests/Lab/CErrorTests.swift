@@ -10,7 +10,7 @@ import Testing
 @testable import DialtoneVarlink
 
 /// The errors of the interfaces, as programs in C are told them, beside what those in Swift are told.
-@Suite("The errors of the library for C", .lab)
+@Suite(.lab)
 struct CErrorTests {
     /// An answer of the agent to a call of `method`.
     private struct Answer {

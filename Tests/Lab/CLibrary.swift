@@ -42,7 +42,7 @@ enum CLibrary {
 }
 
 /// What the library is by itself, and the programs of docs/clients-c.md; `ClientScenarios` has what it does.
-@Suite("The library for C", .lab)
+@Suite(.lab)
 struct CLibraryTests {
     @Test func `it shows the names of its list and no others, and C++ can use it`() async throws {
         try await CLibrary.make("check", CLibrary.folder("plain"))

@@ -8,7 +8,7 @@ import Foundation
 import Testing
 
 /// What every client library passes, against the agent that runs: one list for all of them.
-@Suite("Client scenarios", .lab)
+@Suite(.lab)
 struct ClientScenarios {
     /// Has a driver open the connection "chat" and monitor it.
     ///

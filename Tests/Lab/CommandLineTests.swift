@@ -9,7 +9,7 @@ import Foundation
 import Testing
 
 /// `dialtone` as scripts and people see it.
-@Suite("The command line", .lab)
+@Suite(.lab)
 struct CommandLineTests {
     @Test(arguments: [
         ["frobnicate"], ["check"], ["check", "host:99999"], ["check", "host:0"], ["check", "two words"],

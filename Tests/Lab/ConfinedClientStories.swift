@@ -5,7 +5,7 @@ import DialtoneLabSupport
 import Testing
 
 /// Programs that were confined to a network of their own, and find the daemon's socket in the file system.
-@Suite("A client in another network namespace", .lab, .serialized) struct ConfinedClientStories {
+@Suite(.lab, .serialized) struct ConfinedClientStories {
     private static let open =
         #"{"method":"org.dialtone.Connections.Open","parameters":{"name":"way-out","remote":"tcp://127.0.0.1:1"}}"#
     private static let take = #"{"method":"org.dialtone.Connections.Take","parameters":{"name":"way-out"}}"#

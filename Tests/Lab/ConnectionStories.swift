@@ -7,7 +7,7 @@ import DialtoneLabSupport
 import Testing
 
 /// What befalls a supervised connection, on a real kernel with a real broker.
-@Suite("A connection's day", .lab)
+@Suite(.lab)
 struct ConnectionStories {
     /// What happens to a cable or an address and is over in a moment.
     enum Wiggle: CaseIterable {

@@ -8,7 +8,7 @@ import Foundation
 import Testing
 
 /// What interfaces cost, by NetworkManager's word on a bus of the test's own. See `Tests/LabNetworkManager`.
-@Suite("Costs", .lab, .enabled(if: Bus.isThere, "there is no dbus-daemon here"))
+@Suite(.lab, .enabled(if: Bus.isThere, "there is no dbus-daemon here"))
 struct CostTests {
     @Test func `NetworkManager's word is followed as it comes, changes and goes`() async throws {
         let machine = try await Namespace.island()

@@ -10,7 +10,7 @@ import Foundation
 import Testing
 
 /// From a name to a flow: what name servers answer and which addresses are dead, with kamailio at the end of the way.
-@Suite("From a name to a server", .lab, .server("kamailio"))
+@Suite(.lab, .server("kamailio"))
 struct DiallingStories {
     private static let domain = "lab.example"
     private static let alive = IPAddress(LabNetwork.serverAddress(.v4))

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// The commands that README.md, the guides and dialtone(1) show are ones that `dialtone` takes.
-@Suite("Documented commands", .lab)
+@Suite(.lab)
 struct DocumentedCommandTests {
     private static let root = URL(filePath: SourceTree.root)
 

@@ -6,7 +6,8 @@ import DialtonePlatform
 import Glibc
 import Testing
 
-@Suite("Silence in the middle", .lab)
+/// Silence in the middle.
+@Suite(.lab)
 struct DropTests {
     /// Long enough for a retransmission or two, short enough to be waited for.
     private static let patience: Duration = .milliseconds(500)

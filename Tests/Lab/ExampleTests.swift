@@ -4,7 +4,7 @@ import DialtoneLabSupport
 import Testing
 
 /// The example programs, which know the library's public product alone.
-@Suite("Examples", .lab)
+@Suite(.lab)
 struct ExampleTests {
     @Test func `reachability-watch tells of the network and of a host as they change`() async throws {
         let machine = try await Namespace.island()

@@ -7,7 +7,7 @@ import Foundation
 import Testing
 
 /// `dialtone exec`: programs that open their own connections, and know nothing of any agent.
-@Suite("Run by dialtone exec", .lab)
+@Suite(.lab)
 struct ExecStories {
     private static let server = LabNetwork.serverAddress(.v4)
 

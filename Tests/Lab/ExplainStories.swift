@@ -10,7 +10,7 @@ import Foundation
 import Testing
 
 /// `dialtone check --explain` in broken networks: the whole answer, as whoever runs the command reads it.
-@Suite("An explanation", .lab)
+@Suite(.lab)
 struct ExplainStories {
     private static let server = LabNetwork.serverAddress(.v4)
 

@@ -7,7 +7,7 @@ import Foundation
 import Testing
 
 /// The GIO module (`Clients/GLib`), by what GLib programs see of it.
-@Suite("The GIO module", .lab)
+@Suite(.lab)
 struct GIOTests {
     /// Which monitor GLib has: an agent's verdicts, or those of its own.
     private static let ours = "DialtoneNetworkMonitor"

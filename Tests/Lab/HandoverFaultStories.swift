@@ -10,7 +10,7 @@ import Glibc
 import Testing
 
 /// Clients that do it wrong, die in between, or cannot be woken.
-@Suite("Clients that fail", .lab, .timeLimit(.minutes(5)))
+@Suite(.lab, .timeLimit(.minutes(5)))
 struct HandoverFaultStories {
     /// `ask` sends Take, and waits until the answer is there, with its descriptor.
     private static let asks = """

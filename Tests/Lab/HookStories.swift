@@ -8,7 +8,7 @@ import Foundation
 import Testing
 
 /// `dialtone-hooks.service` under a real systemd, as it is installed.
-@Suite("Hooks", .booted, .timeLimit(.minutes(5)))
+@Suite(.booted, .timeLimit(.minutes(5)))
 struct HookStories {
     @Test func `root's hooks are called with each change, also with one that came while the agent was away`()
         async throws

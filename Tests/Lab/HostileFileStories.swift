@@ -8,7 +8,7 @@ import Foundation
 import Testing
 
 /// Files that no run of the daemon has written: at its start, and when it reads its configuration again.
-@Suite("Files that nobody sane wrote", .lab)
+@Suite(.lab)
 struct HostileFileStories {
     private static let names = ["history-network.log", "history-network.log.1", "history-0.log", "keepalive-intervals"]
 

@@ -10,7 +10,7 @@ import Testing
 
 /// One user of the socket wants too much; what that costs the others, in answers, in memory and in descriptors. Each
 /// story prints the other user's latencies beside.
-@Suite("A hostile neighbour", .lab, .anotherUser, .serialized)
+@Suite(.lab, .anotherUser, .serialized)
 struct HostileNeighbourStories {
     /// What `lab-neighbour` is beside its attack, from a line that it printed.
     private struct Stay: CustomStringConvertible {

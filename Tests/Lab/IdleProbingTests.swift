@@ -8,7 +8,7 @@ import Reachability
 import Testing
 
 /// A dead gateway is asked for while somebody wants to know, and as any user may.
-@Suite("Probes of dead gateways", .lab)
+@Suite(.lab)
 struct IdleProbingTests {
     @Test func `nobody asks for a dead gateway that nobody asks about`() async throws {
         try await LabNetwork.with { lab in

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// What `make install` puts where, and that `make uninstall` takes it away again.
-@Suite("Installing", .lab, .serialized)
+@Suite(.lab, .serialized)
 struct InstallTests {
     @Test(arguments: [true, false])
     func `what was there before is there after make uninstall, and nothing else`(isStaged: Bool) async throws {

@@ -12,7 +12,7 @@ import Testing
 /// is calm throughout, and when all have gone nothing of them is left.
 ///
 /// `make fuzz TARGET=interface SECONDS=n` goes on for so long; `DIALTONE_SEED=n` repeats a run.
-@Suite("The whole interface, from a seed", .lab)
+@Suite(.lab)
 struct InterfaceFuzz {
     /// How long it goes on in `make test`: the number of sittings, each of which is some calls of one client.
     private static let sittings = 400

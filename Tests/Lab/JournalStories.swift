@@ -8,7 +8,7 @@ import Foundation
 import Testing
 
 /// What the agent leaves in a real journal.
-@Suite("The journal", .booted, .timeLimit(.minutes(5)))
+@Suite(.booted, .timeLimit(.minutes(5)))
 struct JournalStories {
     @Test func `an event has its kind and its values as fields, and journalctl -x explains it`() async throws {
         let machine = try await BootedMachine.boot(

@@ -14,7 +14,7 @@ import Testing
 
 /// Keepalives to real servers, and silence on the way to them. The connection is in this process, on a host of the Lab,
 /// and has figures shorter than a user may choose.
-@Suite("Is it alive?", .lab)
+@Suite(.lab)
 struct KeepaliveStories {
     private static let address = LabNetwork.serverAddress(.v4)
 

@@ -6,7 +6,7 @@ import DialtoneNetworkPath
 import Testing
 
 /// What is read of the kernel's rules and tables, beside what `ip` shows of them.
-@Suite("What explains a path, read from the kernel", .lab)
+@Suite(.lab)
 struct KernelInspectorTests {
     @Test(arguments: Family.allCases)
     func `rules are read as ip shows them`(family: Family) async throws {

@@ -3,7 +3,8 @@
 import DialtoneLabSupport
 import Testing
 
-@Suite("The Lab's network", .lab)
+/// The Lab's network.
+@Suite(.lab)
 struct LabNetworkTests {
     @Test func `a failed command tells its words, its status and its complaint`() async throws {
         try await LabNetwork.with { lab in

@@ -6,7 +6,8 @@ import DialtonePlatform
 import Glibc
 import Testing
 
-@Suite("Processes in the Lab", .lab)
+/// Processes in the Lab.
+@Suite(.lab)
 struct LabProcessTests {
     private struct Crash: Error {}
 

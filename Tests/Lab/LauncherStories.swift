@@ -12,7 +12,7 @@ import Testing
 
 /// What the launcher has the service manager do, and what it does where that one does not. Under the real systemd:
 /// ``BootStories``.
-@Suite("The launcher and the service manager", .lab, .anotherUser, .launcher)
+@Suite(.lab, .anotherUser, .launcher)
 struct LauncherStories {
     /// Says to the server whose it is, how many lines of its control groups name its unit, and what it read.
     private static func program(_ input: String, _ output: String) -> String {

@@ -8,7 +8,7 @@ import Foundation
 import Testing
 
 /// A linphone that knows what the agent knows about the network. docs/linphone.md has the figures that are printed.
-@Suite("A linphone with the bridge", .lab, .server("linphonec"), .server("kamailio"), .headersOfLinphone)
+@Suite(.lab, .server("linphonec"), .server("kamailio"), .headersOfLinphone)
 struct LinphoneStories {
     private let home: DaemonHome
 

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// The manual as `make install` puts it together: what man, whatis and groff make of it.
-@Suite("The manual", .lab)
+@Suite(.lab)
 struct ManualTests {
     /// Makes all pages in a directory of their own.
     private static func pages(in directory: String, on machine: Namespace) async throws -> [String] {

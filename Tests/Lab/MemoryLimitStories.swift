@@ -11,7 +11,7 @@ import Glibc
 import Testing
 
 /// A daemon in a control group that has no more memory than a small device gives it.
-@Suite("Under a limit of memory", .lab, .disabled(if: isSanitized, "a sanitizer takes more than the limit by itself"))
+@Suite(.lab, .disabled(if: isSanitized, "a sanitizer takes more than the limit by itself"))
 struct MemoryLimitStories {
     /// What the group may have, in MiB: what a daemon with all of its program read takes at rest, half as much again.
     private static let limit = 40

@@ -7,7 +7,7 @@ import Foundation
 import Testing
 
 /// `dialtone metrics` of a real agent, as text and as the answer to a request.
-@Suite("Metrics of an agent", .lab)
+@Suite(.lab)
 struct MetricsStories {
     private static let request = "GET /metrics HTTP/1.1\\r\\nHost: a\\r\\n"
     private static let ask = "printf '\(request)\\r\\n' | exec \(LabAgent.program("dialtone")) metrics --http"
@@ -57,7 +57,7 @@ struct MetricsStories {
 }
 
 /// A scrape by HTTP under a real systemd, as it is installed.
-@Suite("Scrapes under systemd", .booted, .serialized, .timeLimit(.minutes(10)))
+@Suite(.booted, .serialized, .timeLimit(.minutes(10)))
 struct ScrapeBootStories {
     private static let scrape = """
         import sys, urllib.request, urllib.error

@@ -12,7 +12,7 @@ import Reachability
 import Testing
 
 /// Names on a real network: the name server is on the Lab's server, behind the router.
-@Suite("The path to a name", .lab)
+@Suite(.lab)
 struct NameStories {
     private static let name = "sip.lab.example"
     private static let server = IPAddress(LabNetwork.serverAddress(.v4))

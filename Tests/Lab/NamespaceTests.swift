@@ -7,7 +7,8 @@ import Dispatch
 import Glibc
 import Testing
 
-@Suite("A namespace", .lab)
+/// A namespace.
+@Suite(.lab)
 struct NamespaceTests {
     @Test func `has its own kernel parameters`() async throws {
         let (one, other) = (try await Namespace.create("one"), try await Namespace.create("other"))

@@ -10,7 +10,7 @@ import Foundation
 import Testing
 
 /// What is there in the morning of what happened in the night.
-@Suite("The night", .lab)
+@Suite(.lab)
 struct NightStories {
     @Test func `a daemon that is killed and started again tells of both lives, in the file and on the terminal`()
         async throws

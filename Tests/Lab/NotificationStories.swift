@@ -7,7 +7,7 @@ import Foundation
 import Testing
 
 /// What a user sees on the screen, by daemons that others wrote.
-@Suite("Notifications", .lab, .serialized)
+@Suite(.lab, .serialized)
 struct NotificationStories {
     @Test(arguments: NotificationStage.daemons)
     func `an outage is shown, updated, and withdrawn when it is over`(_ daemon: NotificationStage.Daemon) async throws {

@@ -10,7 +10,7 @@ import Foundation
 import Testing
 
 /// Clients that left an opening sleep while flows come and go; real servers take what the daemon says for them.
-@Suite("A night of outages", .lab, .timeLimit(.minutes(10)))
+@Suite(.lab, .timeLimit(.minutes(10)))
 struct OpeningStories {
     private static let address = LabNetwork.serverAddress(.v4)
     private static let client = "sleeper"

@@ -8,7 +8,7 @@ import Testing
 
 /// A first uplink behind whose gateway nothing gets through, and a second one that works: Wi-Fi without Internet beside
 /// a mobile network.
-@Suite("Another uplink", .lab)
+@Suite(.lab)
 struct OtherUplinkStories {
     @Test(arguments: [Drop.fromHost, .toHost])
     func `nothing gets through on the first uplink: the flow goes by the second one, and back when the first works`(

@@ -12,7 +12,7 @@ import Testing
 
 /// Sessions on which a client logged in, and which the agent keeps alive while the client sleeps, with the keepalives
 /// that their servers want to hear.
-@Suite("A session whose client sleeps", .lab)
+@Suite(.lab)
 struct ParkedStories {
     private static let address = LabNetwork.serverAddress(.v4)
 

@@ -10,7 +10,7 @@ import Reachability
 import Testing
 
 /// A kernel, or a sandbox, that does not give what the agent would like to have.
-@Suite("A kernel that gives less", .lab)
+@Suite(.lab)
 struct PoorKernelTests {
     @Test func `without IPv6 on any interface IPv4 works, and IPv6 has no way`() async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())

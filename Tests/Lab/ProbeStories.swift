@@ -6,7 +6,7 @@ import DialtoneTLSTestSupport
 import Testing
 
 /// `dialtone check --probe` and `dialtone wait`: what a server says for itself, where the route alone says nothing.
-@Suite("A probe", .lab)
+@Suite(.lab)
 struct ProbeStories {
     private static let server = LabNetwork.serverAddress(.v4)
 

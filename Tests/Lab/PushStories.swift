@@ -7,7 +7,7 @@ import Foundation
 import Testing
 
 /// Push through prosody's own service, to apps that the session bus starts.
-@Suite("Push", .lab, .server("prosody"), .server("dbus-daemon"), .timeLimit(.minutes(20)))
+@Suite(.lab, .server("prosody"), .server("dbus-daemon"), .timeLimit(.minutes(20)))
 struct PushStories {
     private static let app = "org.example.Phone"
     private static let lacksPyPI: Comment = "scripts/python-varlink could not install pywebpush"

@@ -25,7 +25,7 @@ enum PythonLibrary {
 
 /// The programs of docs/clients-python.md, and the library's own tests that need an agent; `ClientScenarios` has what
 /// each library does.
-@Suite("The library for Python", .lab)
+@Suite(.lab)
 struct PythonLibraryTests {
     @Test func `the first program of the tutorial tells each change of a path`() async throws {
         try await ClientTutorial("docs/clients-python.md").tellPaths(

@@ -9,7 +9,7 @@ import Foundation
 import Testing
 
 /// The independent clients from PyPI against the daemon that runs.
-@Suite("The daemon and clients in Python", .lab, .python)
+@Suite(.lab, .python)
 struct PythonTests {
     /// The Python that has the clients. Inside of the sandbox there is no way to PyPI: `make test` makes it before.
     static let python = "\(SourceTree.root)/.build/python-varlink/bin/python"

@@ -7,7 +7,7 @@ import Reachability
 import Testing
 
 /// How the library delivers, on a real kernel. What it delivers, case by case, is in `KernelCases`.
-@Suite("The path to the server", .lab)
+@Suite(.lab)
 struct ReachabilityStories {
     @Test func `the present path comes first, then each change, and none after cancel`() async throws {
         try await LabNetwork.with { lab in

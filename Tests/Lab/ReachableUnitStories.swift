@@ -7,7 +7,7 @@ import Foundation
 import Testing
 
 /// `dialtone-reachable@.service` and its target, under a real systemd, as they are installed.
-@Suite("Units that follow a host", .booted, .serialized, .timeLimit(.minutes(10)))
+@Suite(.booted, .serialized, .timeLimit(.minutes(10)))
 struct ReachableUnitStories {
     private static let (service, target) = (
         "dialtone-reachable@192.0.2.7.service", "dialtone-reachable@192.0.2.7.target"

@@ -11,7 +11,7 @@ import Testing
 @testable import Reachability
 
 /// What is recorded while a real kernel changes, and replayed without one.
-@Suite("Recordings", .lab)
+@Suite(.lab)
 struct RecordingTests {
     @Test func `a recorded session is replayed to the verdicts that were given`() async throws {
         try await LabNetwork.with { lab in

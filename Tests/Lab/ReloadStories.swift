@@ -7,7 +7,8 @@ import DialtoneLabSupport
 import Foundation
 import Testing
 
-@Suite("The configuration, checked and read again", .lab)
+/// The configuration, checked and read again.
+@Suite(.lab)
 struct ReloadStories {
     private func connection(_ name: String, port: UInt16, _ more: String = "") -> String {
         "[[connection]]\nname = '\(name)'\nremote = 'tcp://127.0.0.1:\(port)'\n\(more)\n"

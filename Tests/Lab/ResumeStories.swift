@@ -13,7 +13,7 @@ import Testing
 @testable import DialtoneNetlink
 
 /// What a resume from suspend leads to, on a real kernel whose machine sleeps by clocks of the test's own.
-@Suite("A resume", .lab)
+@Suite(.lab)
 struct ResumeStories {
     @AgentQueue
     private final class Clocks {

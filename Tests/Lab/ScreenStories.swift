@@ -10,7 +10,7 @@ import Testing
 /// Every command on terminals of 80 and of 200 columns, with colour and without, beside what it wrote when somebody
 /// last read it: the files in `Golden`, which have the colours. Where a text was changed on purpose,
 /// `DIALTONE_GOLDEN=write` writes them anew, to be read.
-@Suite("The screens", .lab, .timeLimit(.minutes(5)))
+@Suite(.lab, .timeLimit(.minutes(5)))
 struct ScreenStories {
     private static let server = LabNetwork.serverAddress(.v4)
     private static let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Golden")

@@ -11,7 +11,7 @@ import DialtoneVarlink
 import Testing
 
 /// Connections with TLS to real servers: mosquitto, and openssl's own.
-@Suite("A secured connection's day", .lab)
+@Suite(.lab)
 struct SecuredStories {
     private static let address = LabNetwork.serverAddress(.v4)
     private static let broker = "mqtts://\(address)"

@@ -8,7 +8,7 @@ import Reachability
 import Testing
 
 /// A change has only those targets looked at again whose verdict it may alter, and none is left out.
-@Suite("Selective evaluation", .lab)
+@Suite(.lab)
 struct SelectiveEvaluationTests {
     /// kernel.md, 20: containers come and go on a bridge, and the kernel is asked about nobody.
     @Test func `containers that come and go have the kernel asked about no target`() async throws {

@@ -9,7 +9,7 @@ import DialtoneVarlink
 import Testing
 
 /// What befalls a connection to each of the servers that it is meant for, one thing after the other.
-@Suite("A day with each server", .lab)
+@Suite(.lab)
 struct ServerStories {
     private static let address = LabNetwork.serverAddress(.v4)
 

@@ -8,7 +8,7 @@ import Foundation
 import Testing
 
 /// The daemon under a service manager, which the test plays.
-@Suite("The daemon and its service manager", .lab)
+@Suite(.lab)
 struct ServiceManagerTests {
     private let launcher = LabAgent.program("lab-launch")
 

@@ -8,7 +8,7 @@ import Testing
 
 /// The session agent's user unit and the file that has the session bus start it, under a real systemd, as they are
 /// installed: for a user whose manager runs without a login, as lingering has it.
-@Suite("The session agent's unit", .booted, .serialized, .timeLimit(.minutes(5)))
+@Suite(.booted, .serialized, .timeLimit(.minutes(5)))
 struct SessionUnitStories {
     /// Why the machine, which has this one's /usr, has no session bus or no app for it; `nil` if it has both.
     fileprivate static let obstacle: Comment? = {

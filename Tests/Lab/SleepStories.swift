@@ -6,7 +6,7 @@ import DialtoneLabSupport
 import Testing
 
 /// What logind says of the machine's sleep, on a bus of the test's own. See `Tests/LabLogind`.
-@Suite("A sleep that is announced", .lab, .enabled(if: Bus.isThere, "there is no dbus-daemon here"))
+@Suite(.lab, .enabled(if: Bus.isThere, "there is no dbus-daemon here"))
 struct SleepStories {
     @Test func `it waits until the agent has heard of it, and the flow is proven on waking, once`() async throws {
         try await LabNetwork.with { lab in

@@ -10,7 +10,7 @@ import Glibc
 import Testing
 
 /// Clients that sleep while the agent has their connection, and the example programs that do so.
-@Suite("Clients that sleep", .lab, .timeLimit(.minutes(10)))
+@Suite(.lab, .timeLimit(.minutes(10)))
 struct SleepingClientStories {
     /// Ten lines for each sleep.
     private static let sleeps = 1000

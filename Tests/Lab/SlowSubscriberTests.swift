@@ -8,7 +8,8 @@ import DialtoneVarlink
 import Foundation
 import Testing
 
-@Suite("A subscriber that never reads", .lab)
+/// A subscriber that never reads.
+@Suite(.lab)
 struct SlowSubscriberTests {
     /// Opens and closes connections, and returns when all of it is answered.
     private func makeEvents(_ pairs: Int, on machine: Namespace, at socket: String) async throws {

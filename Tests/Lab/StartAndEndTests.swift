@@ -8,7 +8,7 @@ import Foundation
 import Testing
 
 /// How the daemon comes, goes, and refuses to come.
-@Suite("The daemon's start and end", .lab)
+@Suite(.lab)
 struct StartAndEndTests {
     @Test(arguments: [["--frobnicate"], ["--log-level", "loud"], ["--socket"], ["extra"]])
     func `nonsense is bad usage`(arguments: [String]) async throws {

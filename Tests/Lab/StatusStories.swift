@@ -9,7 +9,7 @@ import DialtoneVarlink
 import Testing
 
 /// What `dialtone status` says of a connection whose server does not want it.
-@Suite("What the status says", .lab)
+@Suite(.lab)
 struct StatusStories {
     private static let server = LabNetwork.serverAddress(.v4)
 

@@ -8,7 +8,7 @@ import Foundation
 import Testing
 
 /// `dialtone take`, `park` and `adopt`: programs that know nothing of the agent, on connections that it keeps.
-@Suite("Taken by the command line", .lab)
+@Suite(.lab)
 struct TakeStories {
     private func office() async throws -> Office { try await Office.open() }
 

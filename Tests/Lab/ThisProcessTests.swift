@@ -3,7 +3,8 @@
 import DialtoneLabSupport
 import Testing
 
-@Suite("This process as the host", .lab)
+/// This process as the host.
+@Suite(.lab)
 struct ThisProcessTests {
     @Test func `nothing of one test is left for the next`() async throws {
         let before = try await LabNetwork.withThisProcessAsHost { try await $0.host.state() }

@@ -8,7 +8,7 @@ import Foundation
 import Testing
 
 /// `dialtone timeline` of a real outage, as text, as JSON and as pictures that a browser shows.
-@Suite("A timeline", .lab)
+@Suite(.lab)
 struct TimelineStories {
     private static let browser = ["/usr/bin/chromium", "/usr/bin/google-chrome"].first {
         FileManager.default.isExecutableFile(atPath: $0)

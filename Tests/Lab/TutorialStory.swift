@@ -7,7 +7,7 @@ import Foundation
 import Testing
 
 /// docs/first-sleeping-client.md as a reader goes through it: its own commands, in three terminals.
-@Suite("The tutorial", .lab)
+@Suite(.lab)
 struct TutorialStory {
     private let machine: Namespace
     /// The page's commands by the name of their step, which is the second word of their block.

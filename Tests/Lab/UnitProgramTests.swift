@@ -9,7 +9,7 @@ import Glibc
 import Testing
 
 /// Programs that run as units, and how they ended, told by what stands for systemd. See `Tests/LabSystemd`.
-@Suite("Programs as units", .lab, .launcher) @AgentQueue
+@Suite(.lab, .launcher) @AgentQueue
 struct UnitProgramTests {
     @Test(arguments: [
         ("exit 0", ProgramEnd.exited(status: 0)), ("exit 7", .exited(status: 7)),

@@ -8,7 +8,7 @@ import Glibc
 import Testing
 
 /// What is asked of the service manager, on a bus of the test's own. See `Tests/LabSystemd`.
-@Suite("Starting units", .lab, .enabled(if: Bus.isThere, "there is no dbus-daemon here"))
+@Suite(.lab, .enabled(if: Bus.isThere, "there is no dbus-daemon here"))
 struct UnitTests {
     @Test func `a unit is started, and its job is waited for`() async throws {
         let fixture = try await UnitFixture()

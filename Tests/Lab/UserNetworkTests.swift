@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// What a client on the socket sees of the network as such.
-@Suite("The network without a target", .lab)
+@Suite(.lab)
 struct UserNetworkTests {
     @Test(.anotherUser) func `it is judged by the rules of the caller's user`() async throws {
         try await LabNetwork.with { lab in

@@ -7,7 +7,7 @@ import Foundation
 import Testing
 
 /// The units of a user's manager, as they are installed: the agent, its hooks, and the units that follow a host.
-@Suite("A user's own units", .booted, .serialized, .timeLimit(.minutes(5)))
+@Suite(.booted, .serialized, .timeLimit(.minutes(5)))
 struct UserSessionStories {
     private static let dialtone = "/opt/dialtone/dialtone"
 

@@ -10,7 +10,7 @@ import Testing
 
 /// Clients of a real broker that do not run when a message comes, after several keepalives that the agent sent for
 /// them. They are got to run by what fits, and answer every message in order. Their program is `mqtt_sleeper.py`.
-@Suite("Woken for a message", .lab, .server("mosquitto"))
+@Suite(.lab, .server("mosquitto"))
 struct WakingStories {
     @Test func `a client that is stopped is continued by a signal`() async throws {
         try await SleepingSubscriber.tell(wake: "signal = true") { sleeper in

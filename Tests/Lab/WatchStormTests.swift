@@ -8,7 +8,7 @@ import Foundation
 import Testing
 
 /// `dialtone watch --json` while the network does not hold still.
-@Suite("Watching a storm", .lab)
+@Suite(.lab)
 struct WatchStormTests {
     private static let connections = 30
     private static let changes = 800

@@ -8,7 +8,7 @@ import Reachability
 import Testing
 
 /// The path without an interface, as it is predicted, against the path once that interface is gone.
-@Suite("Without an interface", .lab)
+@Suite(.lab)
 struct WhatIfTests {
     @Test(arguments: seeds(4))
     func `what is predicted is what the kernel does once the interface is gone`(seed: UInt64) async throws {

@@ -3,8 +3,8 @@
 import DialtoneNetworkPath
 import Testing
 
-@Suite("Durations")
-struct DurationTests {
+/// Durations.
+@Suite struct DurationTests {
     @Test(arguments: [
         (0, "0 ms"), (75, "75 ms"), (999, "999 ms"),
         (1000, "1.0 s"), (1099, "1.0 s"), (1100, "1.1 s"), (9999, "9.9 s"),

@@ -5,8 +5,7 @@ import DialtoneTestSupport
 import Testing
 
 /// The words of each step. How they read together is told by the stories in `Tests/Lab`.
-@Suite("The steps of an explanation")
-struct ExplanationTests {
+@Suite struct ExplanationTests {
     private static let entry: RouteEntry = {
         var entry = RouteEntry(
             to: .all(.v4), metric: 100,

@@ -5,8 +5,7 @@ import Testing
 @testable import DialtoneNetworkPath
 
 /// Numbers that no kernel gives, and a damaged recording does.
-@Suite("Extremes of the network")
-struct ExtremeTests {
+@Suite struct ExtremeTests {
     @Test(arguments: [Int.min, -1, 0, 1, 32, 33, 64, 127, 128, 129, 255, Int.max])
     func `a prefix is no longer than its address`(length: Int) {
         for address in [IPAddress(v4: 0xC000_0207), IPAddress(v6: 0x2001_0DB8 << 96 | 7)] {

@@ -3,8 +3,8 @@
 import DialtoneNetworkPath
 import Testing
 
-@Suite("Without an interface, what is left")
-struct InterfaceLossTests {
+/// Without an interface, what is left.
+@Suite struct InterfaceLossTests {
     /// lo, eth0 and wlan0; a VLAN and a macvlan on eth0, a bridge over eth0, a veth pair, and a VLAN on the bridge.
     private static let stack: LinkStack = {
         let names = [1: "lo", 2: "eth0", 3: "wlan0", 4: "eth0.5", 5: "br0", 6: "veth0", 7: "veth1", 8: "br0.7"]

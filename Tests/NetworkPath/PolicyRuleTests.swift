@@ -4,8 +4,8 @@ import DialtoneNetworkPath
 import DialtoneTestSupport
 import Testing
 
-@Suite("Policy rules")
-struct PolicyRuleTests {
+/// Policy rules.
+@Suite struct PolicyRuleTests {
     /// A packet for the server: TCP to port 5060 of user 1000, without a mark.
     private static func packet(
         _ destination: IPAddress = Sample.remote4, outbound: String? = nil, tableOfVRF: UInt32? = nil,

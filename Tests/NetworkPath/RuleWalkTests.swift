@@ -3,8 +3,8 @@
 import DialtoneNetworkPath
 import Testing
 
-@Suite("The way through the rules")
-struct RuleWalkTests {
+/// The way through the rules.
+@Suite struct RuleWalkTests {
     private static let everywhere = IPPrefix.all(.v4)
 
     private static func entry(

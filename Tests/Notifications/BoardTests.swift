@@ -4,7 +4,7 @@ import DialtoneNotifications
 import Testing
 
 /// What a user sees of an outage, from its beginning to its end.
-@Suite("Notices") struct BoardTests {
+@Suite struct BoardTests {
     @Test func `an outage is shown after ten minutes, once, and withdrawn when it is over`() {
         var wall = Wall()
         wall.take(.snapshot([.up()]))
@@ -142,7 +142,7 @@ import Testing
 }
 
 /// Daemons that come, go and answer late.
-@Suite("Notification daemons") struct DaemonTests {
+@Suite struct DaemonTests {
     @Test func `without a daemon what is due is kept, and shown by the next one if it is still true`() {
         var wall = Wall()
         wall.hasDaemon = false

@@ -4,7 +4,7 @@ import DialtoneNotifications
 import Testing
 
 /// The other events, and the user's rules.
-@Suite("Notice events") struct EventTests {
+@Suite struct EventTests {
     @Test func `a login that is refused is shown at once, in place of the outage, until it is accepted`() {
         var wall = Wall()
         wall.take(.snapshot([.down().with { $0.login = .refused("wrong password") }]))

@@ -5,8 +5,8 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("What files say")
-struct FileContentTests {
+/// What files say.
+@Suite struct FileContentTests {
     private let path = NSTemporaryDirectory() + "content.\(UUID().uuidString)"
 
     @Test func `a long one is read to its end, or to the limit`() throws {

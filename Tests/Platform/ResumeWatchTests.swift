@@ -7,7 +7,8 @@ import Testing
 @testable import DialtonePlatform
 
 @AgentQueue
-@Suite("A resume from suspend", .timeLimit(.minutes(1)))
+/// A resume from suspend.
+@Suite(.timeLimit(.minutes(1)))
 struct ResumeWatchTests {
     /// Clocks that a test sets.
     @AgentQueue

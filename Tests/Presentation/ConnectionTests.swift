@@ -5,8 +5,8 @@ import Testing
 
 @testable import DialtonePresentation
 
-@Suite("Connections in words")
-struct ConnectionTests {
+/// Connections in words.
+@Suite struct ConnectionTests {
     @Test func `namesakes of several users stand in the table with their owners`() {
         let connections = [1000, 1001].map { owner in Sample.connection("office") { $0.owner = owner } }
         let reader = Reader(user: 0) { $0 == 1000 ? "alice" : "\($0)" }

@@ -5,8 +5,8 @@ import Testing
 
 @testable import DialtonePresentation
 
-@Suite("Explanations on the screen")
-struct ExplanationScreenTests {
+/// Explanations on the screen.
+@Suite struct ExplanationScreenTests {
     private static let steps: [NetworkAPI.Step] = [
         .init(subject: .rule, text: "32766: from all lookup main", decisive: false),
         .init(subject: .neighbour, text: "192.168.1.1 is FAILED", decisive: true),

@@ -5,8 +5,8 @@ import Testing
 
 @testable import DialtonePresentation
 
-@Suite("Fields for scripts")
-struct FieldTemplateTests {
+/// Fields for scripts.
+@Suite struct FieldTemplateTests {
     private let connection = Sample.connection("office") {
         ($0.owner, $0.wakeFailed) = (1000, true)
         $0.security = .init(version: "1.3", cipher: "x", assurance: .verified, isResumed: false)

@@ -7,7 +7,7 @@ import Testing
 @testable import DialtonePresentation
 
 /// What is written of the metrics elsewhere: the guide, and the rules for Prometheus.
-@Suite("Metrics of a fleet") struct FleetTests {
+@Suite struct FleetTests {
     private static let root = URL(filePath: #filePath).appending(path: "../../..").standardized
 
     private static func text(_ path: String) throws -> String {

@@ -6,8 +6,8 @@ import Testing
 
 @testable import DialtonePresentation
 
-@Suite("The story of a night")
-struct HistoryStoryTests {
+/// The story of a night.
+@Suite struct HistoryStoryTests {
     private typealias State = ConnectionsAPI.State
 
     private func entry(
@@ -388,8 +388,8 @@ struct HistoryStoryTests {
     }
 }
 
-@Suite("Instants as people write them")
-struct SinceTextTests {
+/// Instants as people write them.
+@Suite struct SinceTextTests {
 
     /// As a clock in UTC shows it.
     private func instant(_ text: String) -> String? {

@@ -8,7 +8,8 @@ import Testing
 
 @testable import DialtonePresentation
 
-@Suite("Metrics as a collector reads them") struct MetricsTextTests {
+/// Metrics as a collector reads them.
+@Suite struct MetricsTextTests {
     /// A reply with something in every field.
     static let reply = ConnectionsAPI.Metrics.Reply(
         boundsMicroseconds: [1000, 2500, 1_000_000],

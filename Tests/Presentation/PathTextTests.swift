@@ -5,8 +5,8 @@ import Testing
 
 @testable import DialtonePresentation
 
-@Suite("Paths in words")
-struct PathTextTests {
+/// Paths in words.
+@Suite struct PathTextTests {
     @Test func `a satisfied network says over what, via whom, and what it carries`() {
         #expect(PathText.network(Sample.path()) == "available over wlan0 (wifi) via 192.168.1.1, IPv4 DNS")
         let everything = Sample.path(interface: Sample.interface("wwan0", .cellular), gateway: nil) {

@@ -7,7 +7,8 @@ import Testing
 
 @testable import DialtonePresentation
 
-@Suite("Metrics of push as a collector reads them") struct PushMetricsTests {
+/// Metrics of push as a collector reads them.
+@Suite struct PushMetricsTests {
     private static func status(_ server: PushAPI.Server?) -> PushAPI.Status.Reply {
         .init(
             server: server, registrations: 4, waiting: 6, lastMessageAt: server == nil ? nil : Sample.noon,

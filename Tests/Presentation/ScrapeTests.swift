@@ -5,7 +5,8 @@ import Testing
 
 @testable import DialtonePresentation
 
-@Suite("A scrape by HTTP") struct ScrapeTests {
+/// A scrape by HTTP.
+@Suite struct ScrapeTests {
     private func read(_ text: String) -> ScrapeRequest.Reading { ScrapeRequest.read(Array(text.utf8)) }
 
     private func request(_ head: String, _ fields: String...) -> ScrapeRequest? {

@@ -4,8 +4,8 @@ import Testing
 
 @testable import DialtonePresentation
 
-@Suite("Tables and colour")
-struct TableTests {
+/// Tables and colour.
+@Suite struct TableTests {
     private func sample() -> Table {
         var table = Table(["NAME", "STATE", ""])
         table.add([.init("office"), .init("ready", .good), .init("")])

@@ -7,8 +7,8 @@ import Testing
 
 @testable import DialtonePresentation
 
-@Suite("The timeline")
-struct TimelineTests {
+/// The timeline.
+@Suite struct TimelineTests {
     private typealias Reply = ConnectionsAPI.History.Reply
     private static let boot = Duration.seconds(40)
     private static let clock = LocalTime(day: { _ in "2026-11-22" }, clock: { _ in "14:02:11.042" })

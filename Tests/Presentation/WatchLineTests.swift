@@ -5,8 +5,8 @@ import Testing
 
 @testable import DialtonePresentation
 
-@Suite("Lines of watch")
-struct WatchLineTests {
+/// Lines of watch.
+@Suite struct WatchLineTests {
     private func text(_ line: WatchLine, _ style: Style = Sample.plain) -> String {
         line.lines(style) { _ in "14:02:11.042" }.joined(separator: "\n")
     }

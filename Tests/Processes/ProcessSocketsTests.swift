@@ -5,8 +5,8 @@ import Testing
 
 @testable import DialtoneProcesses
 
-@Suite("Sockets of processes")
-struct ProcessSocketsTests {
+/// Sockets of processes.
+@Suite struct ProcessSocketsTests {
     @Test func `the kernel's list of sockets is read, and what makes no sense in it is left out`() throws {
         // As a little-endian machine has it.
         try #require(1.littleEndian == 1, "written for little-endian machines")

@@ -8,7 +8,7 @@ import Testing
 @testable import DialtonePushServers
 
 /// What somebody sees who writes values into a log.
-@Suite("Secrets") struct SecrecyTests {
+@Suite struct SecrecyTests {
     @Test func `no description of a server's value or of how it is parked shows a password`() throws {
         let password = "swordfish"
         let account = try XMPPAccount(jid: "juliet@lab.example", password: password, service: "lab.example")

@@ -8,8 +8,7 @@ import Testing
 @testable import DialtonePushServers
 
 /// The values against servers over TCP.
-@Suite("Servers over WebSocket, over TCP")
-struct StandInTests {
+@Suite struct StandInTests {
     private static let lacksPython: Comment = "PyPI's websockets is not here: scripts/python-varlink installs it"
 
     private func path(_ url: String) -> String { "/" + url.split(separator: "/").dropFirst(2).joined(separator: "/") }

@@ -5,8 +5,8 @@ import DialtonePushStore
 import DialtoneTestSupport
 import Testing
 
-@Suite("The push store in trouble")
-struct CrashTests {
+/// The push store in trouble.
+@Suite struct CrashTests {
     let fixture = StoreFixture()
 
     /// The transaction up to which a state is whole; `nil` where it is a part of one.

@@ -7,8 +7,8 @@ import DialtoneTestSupport
 import Glibc
 import Testing
 
-@Suite("The push store")
-struct PushStoreTests {
+/// The push store.
+@Suite struct PushStoreTests {
     let fixture = StoreFixture()
 
     /// What another process would find.

@@ -9,8 +9,7 @@ import Testing
 @testable import Reachability
 
 /// Each file of `Recordings` is a test: what was recorded is what this program says. See `docs/recording.md`.
-@Suite("Replays")
-struct ReplayTests {
+@Suite struct ReplayTests {
     private static let folder = Bundle.module.url(forResource: "Recordings", withExtension: nil)?.path ?? ""
 
     private static let names: [String] =

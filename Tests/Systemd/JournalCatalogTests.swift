@@ -7,7 +7,7 @@ import Testing
 @testable import DialtoneSystemd
 
 /// `systemd/dialtone.catalog`, which explains the entries in the journal.
-@Suite("The catalogue of the journal") struct JournalCatalogTests {
+@Suite struct JournalCatalogTests {
     private static let file = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().appending(path: "systemd/dialtone.catalog")
 

@@ -9,7 +9,8 @@ import DialtoneTestSupport
 import Glibc
 import Testing
 
-@Suite("dialtone-tls", .timeLimit(.minutes(2)))
+/// dialtone-tls.
+@Suite(.timeLimit(.minutes(2)))
 struct RelayTests {
     private let fixture = RelayFixture()
 

@@ -3,8 +3,7 @@
 import Testing
 
 /// The manual page of the configuration, held against the reader of the configuration.
-@Suite("Configuration keys")
-struct ConfigurationKeyTests {
+@Suite struct ConfigurationKeyTests {
     /// What a connection's settings are called in the interface, and where they stand in a file.
     private static let types = [
         "Settings": "", "Keepalive": "keepalive.", "Backoff": "backoff.", "TLS": "tls.", "SocketSettings": "socket.",

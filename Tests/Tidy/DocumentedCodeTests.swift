@@ -4,8 +4,7 @@ import Foundation
 import Testing
 
 /// The code in the documentation stands in a file that is compiled, or in a program that the tests run.
-@Suite("Documented code")
-struct DocumentedCodeTests {
+@Suite struct DocumentedCodeTests {
     @Test func `each sample of Swift is compiled somewhere in the tests or examples`() throws {
         let compiled = try (Repository.tests.get() + Repository.extras.get()).filter {
             $0.path.hasSuffix("DocumentedCode.swift") || $0.path.hasPrefix("Examples/")

@@ -3,8 +3,7 @@
 import Testing
 
 /// The page that says what Dialtone does about each trap of the kernel, held against the tests that it names.
-@Suite("Kernel cases")
-struct KernelCaseTests {
+@Suite struct KernelCaseTests {
     @Test func `each case has its row, and the suites that it names`() throws {
         let suites = Set(
             try Repository.tests.get().flatMap { file in

@@ -3,8 +3,7 @@
 import Testing
 
 /// Who may import whom, as `Package.swift` has it.
-@Suite("Layers")
-struct LayeringTests {
+@Suite struct LayeringTests {
     /// Targets that decide and do nothing: no clock, no socket, no queue.
     private static let pure: Set = ["Coalescing", "Connection", "Distributor", "NetworkPath", "Notifications"]
     /// What they may use all the same: collections, which do nothing by themselves either.

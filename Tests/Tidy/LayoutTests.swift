@@ -3,8 +3,7 @@
 import Testing
 
 /// Where things are.
-@Suite("Layout")
-struct LayoutTests {
+@Suite struct LayoutTests {
     @Test func `each folder of tests is a target`() throws {
         // A call may be broken after its parenthesis.
         let package = try Repository.read("Package.swift").lines.map { $0.trimmingPrefix { $0 == " " } }.joined()

@@ -4,8 +4,7 @@ import Testing
 
 /// What other programs may use: the libraries, and of the modules below them what their interfaces are made of.
 /// Everything else has `package` access; see decision 0028.
-@Suite("Public names")
-struct PublicNamesTests {
+@Suite struct PublicNamesTests {
     /// The public types by module. `DialtoneAPI` has those that are made of its definitions beside its own.
     private static let types: [String: Set<String>] = [
         "Reachability": [

@@ -3,8 +3,7 @@
 import Testing
 
 /// The tests above believe what they read, so the reading is tested.
-@Suite("Reading Swift")
-struct ScannerTests {
+@Suite struct ScannerTests {
     @Test(arguments: [
         ("let a = 1 // try!", "let a = 1 "),
         (#"let a = "try! // " + b"#, "let a =   + b"),

@@ -3,8 +3,7 @@
 import Testing
 
 /// The house rules that `swift format` does not know.
-@Suite("Style")
-struct StyleTests {
+@Suite struct StyleTests {
     /// What one head holds; see CONTRIBUTING.md.
     private static let longestFile = 500
     private static let longestFunction = 70
@@ -58,6 +57,15 @@ struct StyleTests {
                 guard isTest, let start = code.firstRange(of: #/\bfunc /#)?.upperBound else { continue }
                 isTest = false
                 #expect(code[start...].first == "`", "\(file.place(index)): write what is true, between backticks")
+            }
+        }
+    }
+
+    @Test func `a suite has its type's name and no other`() throws {
+        for file in try Repository.tests.get() {
+            for (index, code) in file.code.enumerated()
+            where code.mentions("@Suite(") && file.lines[index].mentions("@Suite(\"") {
+                Issue.record("\(file.place(index)): what the suite is about stands in its comment")
             }
         }
     }

@@ -3,8 +3,7 @@
 import Testing
 
 /// The version is that of the file `VERSION`. Whatever else must tell it is held against that file.
-@Suite("Version")
-struct VersionTests {
+@Suite struct VersionTests {
     /// What `VERSION` says.
     private static func version() throws -> String { try Repository.read("VERSION").lines[0] }
 

@@ -4,7 +4,8 @@ import DialtoneVarlinkDefinition
 import DialtoneVarlinkGeneration
 import Testing
 
-@Suite("Varlink definitions") struct DefinitionTests {
+/// Varlink definitions.
+@Suite struct DefinitionTests {
     private static let text = """
         # SPDX-License-Identifier: Apache-2.0
         #

@@ -5,7 +5,8 @@ import DialtoneVarlinkGeneration
 import Foundation
 import Testing
 
-@Suite("Interfaces as Python") struct PythonWriterTests {
+/// Interfaces as Python.
+@Suite struct PythonWriterTests {
     private static let root = URL(fileURLWithPath: #filePath).appendingPathComponent("../../..").standardizedFileURL
 
     private static func definition(_ path: String) throws -> InterfaceDefinition {

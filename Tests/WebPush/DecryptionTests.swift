@@ -32,7 +32,8 @@ enum Appendix {
     static func keys() throws -> PushKeys { try #require(PushKeys(stored: stored)) }
 }
 
-@Suite("Decryption") struct DecryptionTests {
+/// Decryption.
+@Suite struct DecryptionTests {
     @Test func `the message of the RFC is read`() throws {
         #expect(Appendix.body.count == 144)
         let opened = try Appendix.keys().decrypt(Appendix.body)
@@ -151,7 +152,8 @@ enum Appendix {
     }
 }
 
-@Suite("base64url") struct Base64URLTests {
+/// base64url.
+@Suite struct Base64URLTests {
     /// RFC 4648 section 10, without padding.
     @Test(arguments: [
         ("", ""), ("f", "Zg"), ("fo", "Zm8"), ("foo", "Zm9v"), ("foob", "Zm9vYg"), ("fooba", "Zm9vYmE"),

@@ -6,7 +6,8 @@ import DialtoneTestSupport
 import DialtoneWebPush
 import Testing
 
-@Suite("VAPID") struct VAPIDTests {
+/// VAPID.
+@Suite struct VAPIDTests {
     /// The example of RFC 8292 section 2.4.
     private static let token = """
         eyJ0eXAiOiJKV1QiLCJhbGciOiJFUzI1NiJ9.eyJhdWQiOiJodHRwczovL3B1c2guZXhhbXBsZS5uZXQiLCJleHAiOjE0NTM1MjM3NjgsInN1\

@@ -6,7 +6,7 @@ import Testing
 
 /// Taking a link down, removing the last address on it or deleting a next-hop object drops IPv4 routes with no
 /// `RTM_DELROUTE` for them. IPv6 tells more, and is held to the same.
-@Suite("Kernel case 1: IPv4 routes vanish in silence", .lab)
+@Suite(.lab)
 struct Case01SilentRouteLoss {
     @Test(arguments: Family.allCases)
     func `case 1: with a link that is taken down, the other uplink's route counts`(family: Family) async throws {

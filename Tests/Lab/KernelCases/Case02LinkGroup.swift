@@ -10,7 +10,7 @@ import Reachability
 import Testing
 
 /// Where IPv6 is off, the loss of a carrier and a link taken down are told in the link group and in no other.
-@Suite("Kernel case 2: without the link group one is deaf", .lab)
+@Suite(.lab)
 struct Case02LinkGroup {
     @Test func `case 2: with IPv6 off, a cable that is pulled and plugged back is noticed`() async throws {
         try await KernelCase.play(prepare: Self.withoutIPv6) { it in

@@ -6,7 +6,7 @@ import DialtoneNetworkPath
 import Testing
 
 /// One change for each group of notices, such that no other group leads to the right verdict.
-@Suite("Kernel case 3: every group that is needed", .lab)
+@Suite(.lab)
 struct Case03Groups {
     @Test(arguments: KernelNotices.Group.allCases)
     func `case 3: what is told in one group alone is noticed`(group: KernelNotices.Group) async throws {

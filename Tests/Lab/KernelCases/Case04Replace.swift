@@ -6,7 +6,7 @@ import DialtoneNetworkPath
 import Testing
 
 /// A route that is replaced makes one message, which takes the old one back unsaid; replaced by its like, none.
-@Suite("Kernel case 4: replaced routes", .lab)
+@Suite(.lab)
 struct Case04Replace {
     @Test func `case 4: an identical replace is no change`() async throws {
         try await KernelCase.play { it in

@@ -7,7 +7,7 @@ import Testing
 
 /// The kernel repeats itself. A lifetime that is refreshed sends the address again, a setting that is nobody's concern
 /// sends the link again with `ifi_change == 0`, as wireless drivers do at each scan. Neither is a change.
-@Suite("Kernel case 5: messages without a change", .lab)
+@Suite(.lab)
 struct Case05NoChange {
     @Test(arguments: Family.allCases)
     func `case 5: an address whose lifetime is refreshed is no change`(family: Family) async throws {

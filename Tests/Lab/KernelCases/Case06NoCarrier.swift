@@ -6,7 +6,7 @@ import Testing
 
 /// A plain lookup succeeds with no carrier; unless `ignore_routes_with_linkdown` is set, the kernel sends the packet
 /// into a link with nothing at its end.
-@Suite("Kernel case 6: no carrier", .lab)
+@Suite(.lab)
 struct Case06NoCarrier {
     @Test(arguments: Family.allCases)
     func `case 6: a link without carrier is no way, though the lookup succeeds`(family: Family) async throws {

@@ -7,7 +7,7 @@ import DialtoneNetworkPath
 import Testing
 
 /// The reply to a lookup says table 254 even when a rule led to another, unless `RTM_F_LOOKUP_TABLE` is set.
-@Suite("Kernel case 7: the table that held the route", .lab)
+@Suite(.lab)
 struct Case07LookupTable {
     @Test(arguments: Family.allCases)
     func `case 7: a lookup names the table that a rule led to`(family: Family) async throws {

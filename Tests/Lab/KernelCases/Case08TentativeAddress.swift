@@ -6,7 +6,7 @@ import Testing
 
 /// While an IPv6 address is tentative a lookup succeeds, with a source that no answer would find its way to: `::1`, or
 /// the link-local address, which is there first.
-@Suite("Kernel case 8: IPv6 addresses that are not usable yet", .lab)
+@Suite(.lab)
 struct Case08TentativeAddress {
     @Test func `case 8: while an address is tentative there is no way`() async throws {
         try await KernelCase.play {

@@ -8,7 +8,7 @@ import DialtoneNetworkPath
 import Testing
 
 /// A lookup answers for one packet. Rules on its mark, owner, protocol or port flip the verdict.
-@Suite("Kernel case 9: policy rules", .lab)
+@Suite(.lab)
 struct Case09PolicyRules {
     @Test(arguments: Family.allCases)
     func `case 9: by mark, each for its own packets`(family: Family) async throws {

@@ -7,7 +7,7 @@ import Testing
 
 /// While the kernel asks for a gateway, its entry says nothing: a machine that goes on sending to a dead one has it in
 /// `INCOMPLETE` for three seconds, in `FAILED` for a moment, and in `INCOMPLETE` again.
-@Suite("Kernel case 10: a gateway that is being asked for", .lab)
+@Suite(.lab)
 struct Case10AwaitedGateway {
     @Test(arguments: Family.allCases)
     func `case 10: the first verdict waits until the gateway has failed`(family: Family) async throws {

@@ -9,7 +9,7 @@ import Glibc
 import Testing
 
 /// A lookup succeeds while the gateway's neighbour entry is `FAILED`; only the neighbour group tells.
-@Suite("Kernel case 10: a gateway that does not answer", .lab)
+@Suite(.lab)
 struct Case10DeadGateway {
     @Test(arguments: Family.allCases)
     func `case 10: a dead gateway is found out, and its return too`(family: Family) async throws {

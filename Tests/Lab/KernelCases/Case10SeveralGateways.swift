@@ -13,7 +13,7 @@ import Testing
 /// One route, several gateways: a packet goes by the one that its addresses select, and by another while that one's
 /// neighbour entry is no good (`nexthop_is_good_nh` in net/ipv4/nexthop.c, `fib_good_nh` in net/ipv4/fib_semantics.c,
 /// `rt6_score_route` in net/ipv6/route.c). One of which there is no entry is as good as any.
-@Suite("Kernel case 10: a route with several gateways", .lab)
+@Suite(.lab)
 struct Case10SeveralGateways {
     /// How the kernel is told of them.
     enum Form: CaseIterable {

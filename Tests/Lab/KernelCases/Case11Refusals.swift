@@ -7,7 +7,7 @@ import Testing
 
 /// Unreachable is `EHOSTUNREACH`, blackhole `EINVAL` (which looks like a bug of one's own), prohibit `EACCES`, throw or
 /// no route `ENETUNREACH`: each another mistake to whoever has to mend it.
-@Suite("Kernel case 11: refusals", .lab)
+@Suite(.lab)
 struct Case11Refusals {
     @Test(arguments: Family.allCases, Self.refusals)
     func `case 11: a route that refuses is named`(family: Family, refusal: Refusal) async throws {

@@ -6,7 +6,7 @@ import DialtoneNetworkPath
 import Testing
 
 /// "Has a default route" is not reachability. Networks without one that work, and one with one that does not.
-@Suite("Kernel case 12: a default route is neither necessary nor sufficient", .lab)
+@Suite(.lab)
 struct Case12DefaultRoutes {
     @Test(arguments: Family.allCases)
     func `case 12: two halves make a whole`(family: Family) async throws {

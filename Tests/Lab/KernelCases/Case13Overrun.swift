@@ -11,7 +11,7 @@ import Testing
 
 /// The kernel drops what finds no room in the socket's buffer, says so once, and goes on. The answer: read on, mark the
 /// state not coherent, read everything anew, mark it coherent.
-@Suite("Kernel case 13: overruns", .lab)
+@Suite(.lab)
 struct Case13Overrun {
     /// Taking a link down with this many IPv6 routes makes as many messages in one call into the kernel; the smallest
     /// buffer holds three.

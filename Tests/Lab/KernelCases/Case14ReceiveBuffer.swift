@@ -7,7 +7,7 @@ import Reachability
 import Testing
 
 /// libnl's buffer of 32 KiB overruns at a burst that a container engine makes, and its error codes hide the kernel's.
-@Suite("Kernel case 14: room for a burst, and the kernel's own errors", .lab)
+@Suite(.lab)
 struct Case14ReceiveBuffer {
     /// The sockets are subscribed when they are opened, and nobody reads them before the engine starts: a burst in
     /// between lies in the buffer whole, or not.

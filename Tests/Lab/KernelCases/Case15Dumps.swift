@@ -9,7 +9,7 @@ import Reachability
 import Testing
 
 /// A dump shows no single moment. So: subscribe first, dump on a second socket, replay what came meanwhile over it.
-@Suite("Kernel case 15: changes during a dump", .lab)
+@Suite(.lab)
 struct Case15Dumps {
     /// The sockets are subscribed before the engine reads anything, so these changes are both in the dump and among the
     /// notices that are replayed over it.

@@ -7,7 +7,7 @@ import Reachability
 import Testing
 
 /// A privileged process may send to any netlink socket's port. Only port 0 is the kernel.
-@Suite("Kernel case 16: forged senders", .lab)
+@Suite(.lab)
 struct Case16ForgedSenders {
     @Test func `case 16: what another process sends is not believed`() async throws {
         try await KernelCase.play { it in

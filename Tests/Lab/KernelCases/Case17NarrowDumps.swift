@@ -9,7 +9,7 @@ import Reachability
 import Testing
 
 /// A router carries a million routes. The kernel is asked for the targets that are watched; its table is never read.
-@Suite("Kernel case 17: narrow dumps", .lab)
+@Suite(.lab)
 struct Case17NarrowDumps {
     /// As a router; and as a host, whose IPv6 neighbours are dumped for the routers that do not answer.
     @Test(arguments: [KernelSockets.defaultReceiveBuffer, 1], [true, false])

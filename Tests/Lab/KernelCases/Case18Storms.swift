@@ -10,7 +10,7 @@ import Testing
 
 /// The first event is evaluated at once, a storm is coalesced with a bound on staleness (EvaluationPacerTests has the
 /// times, in virtual time). A verdict is delivered when it differs; generations count what lay between.
-@Suite("Kernel case 18: storms, and generations", .lab)
+@Suite(.lab)
 struct Case18Storms {
     @Test func `case 18: from A to B to A is no change to tell, and two in the count`() async throws {
         try await KernelCase.play { it in

@@ -7,7 +7,7 @@ import Reachability
 import Testing
 
 /// Who watches is told what differs, by name, and only if something does.
-@Suite("Kernel case 19: named changes, to those concerned", .lab)
+@Suite(.lab)
 struct Case19NamedChanges {
     @Test func `case 19: each change is told by its names`() async throws {
         try await KernelCase.play { it in

@@ -7,7 +7,7 @@ import Reachability
 import Testing
 
 /// Containers that come and go make links, bridge ports, addresses and routes by the hundred, and no path any worse.
-@Suite("Kernel case 20: the churn of containers", .lab)
+@Suite(.lab)
 struct Case20ContainerChurn {
     @Test(arguments: Family.allCases)
     func `case 20: containers that come and go change no verdict`(family: Family) async throws {

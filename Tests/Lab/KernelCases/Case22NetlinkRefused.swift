@@ -8,7 +8,7 @@ import Foundation
 import Testing
 
 /// A sandbox without netlink: the agent does not know, and says so. It never says "offline".
-@Suite("Kernel case 22: netlink refused", .lab)
+@Suite(.lab)
 struct Case22NetlinkRefused {
     /// `EPERM` as a seccomp filter of a container has it, `EAFNOSUPPORT` as systemd's `RestrictAddressFamilies=`.
     @Test(arguments: [EPERM, EAFNOSUPPORT])

@@ -10,7 +10,7 @@ import Testing
 
 /// The last section of kernel.md: what an interface leads to, from `IFLA_INFO_KIND` and the `DEVTYPE` in sysfs (which
 /// InterfaceKindsTests has for hardware that is not here), and what follows from it for the paths.
-@Suite("Kernel cases, last section: kinds and cost", .lab)
+@Suite(.lab)
 struct KindsAndCost {
     @Test(arguments: Device.all)
     func `kinds: a device is of its driver's kind`(device: Device) async throws {

@@ -62,8 +62,8 @@ struct AutopushScript {
     }
 }
 
-@Suite("autopush")
-struct AutopushTests {
+/// autopush.
+@Suite struct AutopushTests {
     typealias Script = AutopushScript
 
     @Test

@@ -56,8 +56,8 @@ struct NtfyScript {
     }
 }
 
-@Suite("ntfy")
-struct NtfyTests {
+/// ntfy.
+@Suite struct NtfyTests {
     typealias Script = NtfyScript
 
     @Test

@@ -6,8 +6,8 @@ import Testing
 
 @testable import DialtonePushServers
 
-@Suite("A client's end of a WebSocket")
-struct WebSocketTests {
+/// A client's end of a WebSocket.
+@Suite struct WebSocketTests {
     typealias Event = WebSocketClient.Event
 
     @Test

@@ -9,7 +9,7 @@ import Testing
 
 /// The value against prosody, and what prosody's module tells the app's server. Of 0.12.3 its answers are wrong in two
 /// places, which are asserted as they are: the first test that fails because they are right is good news.
-@Suite("XMPP: prosody", .enabled(if: Prosody.isInstalled, Prosody.missing))
+@Suite(.enabled(if: Prosody.isInstalled, Prosody.missing))
 struct ProsodyTests {
     @Test func `a push is delivered, and its sender told once the app has it`() throws {
         let prosody = try Prosody()

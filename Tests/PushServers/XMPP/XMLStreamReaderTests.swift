@@ -5,8 +5,8 @@ import Testing
 
 @testable import DialtonePushServers
 
-@Suite("XML streams")
-struct XMLStreamReaderTests {
+/// XML streams.
+@Suite struct XMLStreamReaderTests {
     private static let start = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
 
     private func read(_ text: String) -> (events: [XMLStreamEvent], violation: String?) {

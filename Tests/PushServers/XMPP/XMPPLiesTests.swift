@@ -7,8 +7,8 @@ import Testing
 
 @testable import DialtonePushServers
 
-@Suite("XMPP: servers that lie, and memory")
-struct XMPPLiesTests {
+/// XMPP: servers that lie, and memory.
+@Suite struct XMPPLiesTests {
     private static let questions = (0..<300).map { number -> String in
         "<iq type='get' id='\(number)' from='a@b'><x xmlns='urn:x'/></iq>"
     }.joined()

@@ -6,8 +6,8 @@ import Testing
 
 @testable import DialtonePushServers
 
-@Suite("XMPP: login")
-struct XMPPLoginTests {
+/// XMPP: login.
+@Suite struct XMPPLoginTests {
     private static let header =
         "<?xml version='1.0'?><stream:stream to='lab.example' version='1.0' xmlns='jabber:client' "
         + "xmlns:stream='http://etherx.jabber.org/streams'>"

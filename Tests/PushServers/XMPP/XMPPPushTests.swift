@@ -6,8 +6,8 @@ import Testing
 
 @testable import DialtonePushServers
 
-@Suite("XMPP: registrations and pushes")
-struct XMPPPushTests {
+/// XMPP: registrations and pushes.
+@Suite struct XMPPPushTests {
     private func error(_ condition: String, _ type: String, id: String = "a", to: String? = "lab.example") -> String {
         let address = to.map { " to='\($0)'" } ?? ""
         return "<iq type='error' id='\(id)'\(address)><error type='\(type)'><\(condition) "

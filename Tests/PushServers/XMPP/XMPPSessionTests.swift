@@ -6,8 +6,8 @@ import Testing
 
 @testable import DialtonePushServers
 
-@Suite("XMPP: resumption")
-struct XMPPSessionTests {
+/// XMPP: resumption.
+@Suite struct XMPPSessionTests {
     private static let resume = "<resume xmlns='urn:xmpp:sm:3' previd='YAR33azMA0Zb' h='%'/>"
 
     /// Dials again, as far as the resumption.
