@@ -131,7 +131,7 @@ extension Simulation {
         // Only where nothing is left to be found out.
         guard connection.status.state == .ready, isCarried, checker.known.timers[.retry] == nil,
             !checker.known.isDialling, checker.known.play == nil, !isHeld, connection.wakes.deadline == nil,
-            !pending.contains(where: \.isOfClient)
+            !pending.contains(where: { $0.isOfClient || $0.isOfCertificate })
         else { return }
         let (before, flow) = (checker.events, connection.status.epoch)
         try run(until: now + .seconds(checker.known.policy.heartbeat == nil ? 86_400 : 600))

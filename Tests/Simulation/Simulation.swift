@@ -385,6 +385,9 @@ struct Simulation: ~Copyable {
 }
 
 extension Simulation.Pending {
+    /// Whether it tells that the server's certificate ends soon, which is an event in a calm world too.
+    var isOfCertificate: Bool { if case .input(.certificateEnds) = happening { true } else { false } }
+
     /// Whether it is what a client or a program does.
     var isOfClient: Bool {
         switch happening {
