@@ -356,7 +356,13 @@ final class Checker {
         // Side by side with others only after a while, and while one is being secured only where that is silent.
         let others = known.attempts
         let isForHandshake = isDetour && dial.lateSearches.contains(request.remote)
-        let isAlone = isForHandshake || others.allSatisfy { $0.value.local == nil }
+        // An address that no name server has confirmed holds up none that one has.
+        let isNamed = if case .name = known.policy.remote.host { true } else { false }
+        let isAlone =
+            isForHandshake
+            || others.values.allSatisfy { other in
+                other.local == nil || (isNamed && dial.candidates[other.request.remote.address] == nil)
+            }
         try require(isAlone, .racesInTurn, "\(epoch) beside a handshake")
         if !others.isEmpty, let last = dial.lastStart {
             try require(now - last >= Race.attemptDelay, .racesInTurn, "\(epoch) \(now - last) after another")
