@@ -215,7 +215,7 @@ extension Connection {
         presenceChanged(&turn)
         tellWakes(.programStarted, &turn)
         tellWakes(.attempted(wake: attempt.wake, attempt: attempt.attempt, .done), &turn)
-        if reader == .program(process) || ownership.readers.contains(.program(process)) { clientHasCome(&turn) }
+        if readers.contains(.program(process)) { clientHasCome(&turn) }
     }
 
     private mutating func launchFailed(

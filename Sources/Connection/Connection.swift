@@ -64,6 +64,9 @@ package struct Connection: ~Copyable {
     /// Who has the flow that stands; `nil` where the agent has it, or none stands.
     package var reader: Reader? { line.standing?.ownership.reader }
 
+    /// All that have a flow, the one that stands or another one.
+    var readers: [Reader] { (reader.map { [$0] } ?? []) + ownership.readers }
+
     /// Who may read a flow, the one that stands or another one; `nil` where the agent has it, or there is none.
     package func reader(of epoch: UInt64) -> Reader? {
         epoch == standingEpoch ? reader : ownership.reader(of: epoch)
@@ -85,8 +88,7 @@ package struct Connection: ~Copyable {
 
     /// The processes whose end matters: those that have a flow, a replaced one included, and those that it wakes.
     package var processes: Set<KnownProcess> {
-        let readers: [Reader?] = [reader] + ownership.readers
-        return Set((readers.map { $0?.process } + [wakes.client, wakes.program]).compactMap(\.self))
+        Set((readers.map(\.process) + [wakes.client, wakes.program]).compactMap(\.self))
     }
 
     // MARK: - Inputs

@@ -62,8 +62,8 @@ package final class LauncherClient {
     /// Calls a method that may answer with a program, and follows that one.
     ///
     /// - Parameters:
-    ///   - completion: told what came of it; `nil` for an answer without a program.
-    ///   - program: the program of an answer: its number, and where among the descriptors its hold is.
+    ///   - completion: gets the outcome; `nil` if the answer names no program.
+    ///   - program: reads the program's number from an answer, and the place of its pidfd among the descriptors.
     private func ask<Method: VarlinkMethod>(
         _ method: Method.Type, _ parameters: Method.Parameters, _ descriptors: VarlinkDescriptors,
         _ ended: @escaping @AgentQueue (ProgramEnd) -> Void,
