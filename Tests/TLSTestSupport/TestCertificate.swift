@@ -55,10 +55,10 @@ package final class TestCertificate {
 
     /// A certificate that `issuer` signs; without one, itself.
     package init(_ request: Request, issuer: TestCertificate? = nil) {
-        self.issuer = issuer
-        key = Self.makeKey(request.key)
         // First of all: what sets the library up decides whether it is taken down while other threads are inside.
         precondition(OpenSSL.isReady)
+        self.issuer = issuer
+        key = Self.makeKey(request.key)
         guard let certificate = X509_new() else { preconditionFailure("out of memory") }
         self.certificate = certificate
         X509_set_version(certificate, 2)
