@@ -153,6 +153,7 @@ package struct Connection: ~Copyable {
     ///
     /// - Parameter isOfProgram: whether it is about a program that was launched, whose end says more than the flow's.
     mutating func tellLine(_ input: ConnectionInput, isOfProgram: Bool = false, _ turn: inout ConnectionTurn) {
+        if let objection = line.objection(to: input) { return turn.effects.append(.objection(objection)) }
         var before = line.standing
         // Who is gone reads nothing more of what ends with that.
         if case .abandoned = input { before = nil }

@@ -29,6 +29,8 @@ package enum ConnectionEffect: Hashable, Sendable {
     /// Tell by ``ClientInput/bytesCame`` when more than so many bytes wait on a flow that stands, unless somebody takes
     /// it before.
     case awaitBytes(epoch: UInt64, beyond: Int)
+    /// What was told cannot be, and why; it was ignored. A fault of the agent's own.
+    case objection(String)
 }
 
 /// What clients and programs do. ``Connection`` says when each may be told.

@@ -88,8 +88,7 @@ package final class ConnectionDriver {
     package func adopt(
         _ descriptor: consuming OwnedDescriptor, _ adoption: Adoption, from client: KnownProcess? = nil
     ) throws(SystemError) {
-        flows[adoption.epoch] = try Flow(
-            adopting: descriptor, adoption, policy.socketOptions, owner: self)
+        flows[adoption.epoch] = try Flow(adopting: descriptor, adoption, policy.socketOptions, owner: self)
         if let store { flows[adoption.epoch]?.keep(in: store) }
         process(.brought(by: client))
         process(.adopted(adoption))
@@ -330,6 +329,10 @@ package final class ConnectionDriver {
         case .awaitBytes(let epoch, let count):
             guard let flow = flows[epoch], connection.reader(of: epoch) == nil else { break }
             keepaliveSender.awaitBytes(on: flow, beyond: count) { [weak self] in self?.process(.bytesCame) }
+        case .objection(let text):
+            context.onObjection?(text)
+            // No input from outside leads here: it would be this file that counts wrong.
+            assertionFailure(text)
         }
     }
 

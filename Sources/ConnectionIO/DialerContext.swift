@@ -66,6 +66,8 @@ package final class DialerContext {
     package let intervals: IntervalLearners
     /// What the users have caused on the network.
     package var budget = NetworkBudget()
+    /// Called with each word that a connection was told and that cannot be. A build for debugging ends with the first.
+    package var onObjection: (@AgentQueue (String) -> Void)?
     /// When the keepalives of all of them are sent.
     let wakes = CoalescedTimers()
     /// How flows get TLS.

@@ -9,12 +9,16 @@ import Testing
 
 extension OwnershipTests {
     /// A connection that goes on where another one is now.
-    static func restarted(_ former: borrowing ConnectionHarness, launching: Bool = false) -> ConnectionHarness {
+    static func restarted(
+        _ former: borrowing ConnectionHarness, launching: Bool = false,
+        _ damage: (inout Connection.Saved) -> Void = { _ in }
+    ) -> ConnectionHarness {
         var harness = ConnectionHarness(launching: launching)
         harness.connection = Connection(
             policy: former.connection.policy, wakes: former.connection.wakes.settings, now: former.now)
         (harness.now, harness.facts) = (former.now, former.facts)
-        let saved = former.connection.saved(knowing: former.connection.processes)
+        var saved = former.connection.saved(knowing: former.connection.processes)
+        damage(&saved)
         let sockets = Set(saved.clientele.ended.map(\.epoch) + [saved.standing?.epoch].compactMap(\.self))
         harness.effects = harness.connection.restore(
             saved, with: sockets, now: harness.now, facts: harness.facts, using: &harness.random)

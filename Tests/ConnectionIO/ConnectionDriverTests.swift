@@ -44,6 +44,17 @@ import Testing
         #expect(connection.status.state == .closed)
     }
 
+    @Test func `a word that cannot be is told before it ends a build for debugging`() async {
+        await #expect(processExitsWith: .success) { try await ConnectionDriverTests.tellWhatCannotBe() }
+    }
+
+    private static func tellWhatCannotBe() throws -> Never {
+        let surroundings = Surroundings(.loopback())
+        surroundings.context.onObjection = { exit($0 == "arrived: flow 9, after 1" ? EXIT_SUCCESS : EXIT_FAILURE) }
+        try surroundings.connection(to: "tcp://127.0.0.1:9").process(.arrived(epoch: 9))
+        exit(EXIT_FAILURE)
+    }
+
     @AgentQueue
     private final class Bystander: ConnectionObserver {
         func connection(

@@ -213,9 +213,10 @@ extension Simulation {
 
     private mutating func sayLateWords() throws {
         var epoch = checker.newestEpoch - min(checker.newestEpoch, UInt64(1 + random.below(3)))
-        // One that is over.
-        while checker.known.sockets[epoch] != nil { epoch += 1_000_000 }
-        let query = 1_000_000 + UInt64(random.below(3))
+        // One that is over, and a question that waits for nothing any more.
+        while checker.known.sockets[epoch] != nil { epoch -= 1 }
+        var query = checker.newestQuery - min(checker.newestQuery, UInt64(random.below(3)))
+        while checker.known.queries[query] != nil { query -= 1 }
         let local = Endpoint(address: World.source(of: 0, .v4), port: 1)
         try tell(.handshakeBegan(epoch: epoch, local: local))
         try tell(.dialSucceeded(epoch: epoch, local: local, remote: local))

@@ -81,6 +81,8 @@ enum Invariant: String, CaseIterable {
     case wokenForWhatWaits
     /// No program is launched while one runs.
     case oneProgram
+    /// A connection is told nothing of what never was.
+    case toldWhatCanBe
     /// What was so before the agent was killed is so afterwards.
     case survivesRestart
 }

@@ -329,6 +329,7 @@ struct Simulation: ~Copyable {
             later(.milliseconds(random.below(random.chance(80) ? 50 : 60_000)), .find(attempt))
         case .awaitBytes(let epoch, let count):
             clients.sockets[epoch]?.awaitedBeyond = count
+        case .objection(let text): throw Violation(invariant: .toldWhatCanBe, detail: text)
         }
     }
 

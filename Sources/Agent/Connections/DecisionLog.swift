@@ -26,6 +26,14 @@ final class DecisionLog {
         registry.onAnswered = { [weak self] in self?.logAnswer(on: $0) }
     }
 
+    /// A connection was told what cannot be.
+    func log(objection: String) {
+        guard limits.admits(.error, .objection, of: nil) else { return }
+        logger.error(
+            "a fault of the agent's, please report it: a connection was told what cannot be, and ignored it",
+            metadata: ["told": "\(objection)"])
+    }
+
     private func logAnswer(on connection: ConnectionKey) {
         guard limits.admits(.debug, .answer, of: connection.owner) else { return }
         logger.debug(

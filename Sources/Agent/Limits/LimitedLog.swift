@@ -17,6 +17,7 @@ final class LimitedLog {
         case advice
         case answer
         case wake(Logger.Level)
+        case objection
     }
 
     private let logger: Logger

@@ -28,7 +28,8 @@ internal import DialtoneNetworkPath
 ///    path that is watched. The machine answers everything from then on with no action.
 ///
 /// Words that arrive late (an answer to a query that was given up, an epoch that is closed, a timer that was cancelled)
-/// are ignored: queries and epochs are numbered, and no number comes twice.
+/// are ignored: queries and epochs are numbered, and no number comes twice. What cannot be late, because it never was,
+/// is ignored and told (``objection(to:)``).
 ///
 /// ## Of what it is made
 ///
@@ -94,6 +95,8 @@ package struct ConnectionStateMachine: ~Copyable {
     /// What its user decided.
     package internal(set) var policy: ConnectionPolicy
     var state = State.waiting
+    /// Whether the first word was told.
+    var hasBegun = false
     var reason = StatusReason.opened
     /// When `state` was entered.
     var since: Duration
@@ -134,6 +137,7 @@ package struct ConnectionStateMachine: ~Copyable {
         using random: inout some RandomNumberGenerator
     ) -> [ConnectionAction] {
         if case .closed = state { return [] }
+        if case .beginning = input.subject { hasBegun = true }
         var turn = Turn(now: now, dialsFrom: dialsFrom, random: random)
         switch input {
         case .opened: open(&turn)
