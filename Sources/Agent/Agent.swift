@@ -101,7 +101,7 @@ final class Agent {
                 "a client was turned away", metadata: ["incident": "\(incident)", "unreported before": "\(leftOut)"])
         }
         follow()
-        context.onObjection = { [decisions] in decisions.log(objection: $0) }
+        context.onObjection = { [decisions] in decisions.log(objection: $0, of: $1) }
         context.onAlarmRefused { [logger] failure in
             logger.warning(
                 "keepalives with wake_machine do not wake this machine: that takes CAP_WAKE_ALARM",

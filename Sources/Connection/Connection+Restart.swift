@@ -80,8 +80,9 @@ extension Connection {
     private static func beginning(
         _ saved: Saved, _ sockets: Set<UInt64>, _ turn: inout ConnectionTurn
     ) -> ConnectionInput {
-        guard var flow = saved.standing else { return .reopened(epoch: saved.newestEpoch, .withoutFlow) }
-        let newest = max(saved.newestEpoch, flow.epoch)
+        let known = saved.clientele.ended.map(\.epoch) + [saved.standing?.epoch ?? 0]
+        let newest = known.reduce(saved.newestEpoch) { max($0, $1) }
+        guard var flow = saved.standing else { return .reopened(epoch: newest, .withoutFlow) }
         guard sockets.contains(flow.epoch) else { return .reopened(epoch: newest, .flowLost) }
         if flow.ownership.session == .opening {
             // Nobody knows how far it was.

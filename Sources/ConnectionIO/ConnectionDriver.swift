@@ -330,8 +330,8 @@ package final class ConnectionDriver {
             guard let flow = flows[epoch], connection.reader(of: epoch) == nil else { break }
             keepaliveSender.awaitBytes(on: flow, beyond: count) { [weak self] in self?.process(.bytesCame) }
         case .objection(let text):
-            context.onObjection?(text)
-            // No input from outside leads here: it would be this file that counts wrong.
+            context.onObjection?(text, label)
+            // No input from outside leads here: who begins a connection, or counts for it, would do so wrongly.
             assertionFailure(text)
         }
     }

@@ -67,7 +67,7 @@ package final class DialerContext {
     /// What the users have caused on the network.
     package var budget = NetworkBudget()
     /// Called with each word that a connection was told and that cannot be. A build for debugging ends with the first.
-    package var onObjection: (@AgentQueue (String) -> Void)?
+    package var onObjection: (@AgentQueue (String, ConnectionLabel?) -> Void)?
     /// When the keepalives of all of them are sent.
     let wakes = CoalescedTimers()
     /// How flows get TLS.

@@ -71,6 +71,22 @@ struct RegistryTests {
         case ends, comesAgain, parks, usesTheName
     }
 
+    @Test func `a flow that the kernel does not let be watched leaves no connection, and no event`() throws {
+        let fixture = RegistryFixture()
+        let file = OwnedDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC))
+        let (end, policy) = (Endpoint(address: .loopback, port: 1), try fixture.policy())
+        do throws(RegistryError) {
+            let adoption = Adoption(epoch: 1, local: end, remote: end)
+            _ = try fixture.registry.adopt("brought", file, adoption, policy, owner: 1000)
+            Issue.record("it was adopted")
+        } catch {
+            guard case .system(let refusal) = error else { throw error }
+            #expect(refusal.code == EPERM)
+        }
+        #expect(fixture.names() == [])
+        #expect(fixture.story() == [])
+    }
+
     @Test(arguments: Proof.allCases)
     func `a connection that ended with its flow is forgotten once its client has what was left`(proof: Proof)
         async throws

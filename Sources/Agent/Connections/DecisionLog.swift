@@ -2,6 +2,7 @@
 
 internal import DialtoneAPI
 internal import DialtoneConnection
+internal import DialtoneConnectionIO
 internal import DialtoneNetworkPath
 internal import DialtonePersistence
 internal import DialtonePlatform
@@ -27,11 +28,14 @@ final class DecisionLog {
     }
 
     /// A connection was told what cannot be.
-    func log(objection: String) {
-        guard limits.admits(.error, .objection, of: nil) else { return }
+    func log(objection: String, of connection: ConnectionLabel?) {
+        guard limits.admits(.error, .objection, of: connection?.user) else { return }
         logger.error(
             "a fault of the agent's, please report it: a connection was told what cannot be, and ignored it",
-            metadata: ["told": "\(objection)"])
+            metadata: [
+                "connection": "\(connection?.name ?? "")", "owner": "\(connection.map { "\($0.user)" } ?? "")",
+                "told": "\(objection)",
+            ])
     }
 
     private func logAnswer(on connection: ConnectionKey) {

@@ -149,7 +149,13 @@ final class RegisteredConnection {
     ) throws(SystemError) {
         prepareCalls(policy, context)
         let driver = makeDriver(policy, context)
-        try driver.adopt(descriptor, adoption, from: process.map { processes.number(of: $0) })
+        do throws(SystemError) {
+            try driver.adopt(descriptor, adoption, from: process.map { processes.number(of: $0) })
+        } catch {
+            // Nothing has begun that is to be closed.
+            self.driver = nil
+            throw error
+        }
     }
 
     /// Gives a client what it is to read next.

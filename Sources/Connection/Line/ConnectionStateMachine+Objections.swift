@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What its driver cannot have heard. It is a fault of the driver's, and of nobody on the network.
+// What its driver cannot have heard: to be told so is a fault of the agent's, and of nobody on the network.
 
 extension ConnectionStateMachine {
     /// Why an input cannot be; `nil` for one that may come. A word that comes late may: it is of what was, and not of
     /// what never was. Of the input it says the name alone: some have passwords.
     func objection(to input: ConnectionInput) -> String? {
         if case .closed = state { return nil }
-        let newest = max(newestEpoch, standing?.epoch ?? 0)
         let why: String? =
             switch input.subject {
             case .beginning: hasBegun ? "it has begun already" : nil
-            case .settings: nil
+            case .early: nil
             case _ where !hasBegun: "it has not begun"
-            case .flow(let epoch): epoch > newest ? "flow \(epoch), after \(newest)" : nil
+            case .flow(let epoch): epoch > numbers.epoch ? "flow \(epoch), after \(numbers.epoch)" : nil
             case .query(let query): query > numbers.query ? "query \(query), after \(numbers.query)" : nil
             case .connection: nil
             }
@@ -27,7 +26,7 @@ extension ConnectionInput {
         /// What is told first, and once.
         case beginning
         /// What may be told before.
-        case settings
+        case early
         case connection
         case flow(UInt64)
         case query(UInt64)
@@ -36,7 +35,7 @@ extension ConnectionInput {
     var subject: Subject {
         switch self {
         case .opened, .adopted, .reopened: .beginning
-        case .answersLeft: .settings
+        case .answersLeft: .early
         case .resolved(let query, _), .resolutionFailed(let query, _): .query(query)
         case .flowPathChanged(let epoch, _), .handshakeBegan(let epoch, _), .dialSucceeded(let epoch, _, _, _),
             .certificateEnds(let epoch), .dialFailed(let epoch, _), .remoteClosed(let epoch), .flowFailed(let epoch, _),

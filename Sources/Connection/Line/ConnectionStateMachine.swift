@@ -29,7 +29,7 @@ internal import DialtoneNetworkPath
 ///
 /// Words that arrive late (an answer to a query that was given up, an epoch that is closed, a timer that was cancelled)
 /// are ignored: queries and epochs are numbered, and no number comes twice. What cannot be late, because it never was,
-/// is ignored and told (``objection(to:)``).
+/// is not to be told (``objection(to:)``).
 ///
 /// ## Of what it is made
 ///
