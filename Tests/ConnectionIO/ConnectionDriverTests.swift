@@ -50,7 +50,9 @@ import Testing
 
     private static func tellWhatCannotBe() throws -> Never {
         let surroundings = Surroundings(.loopback())
-        surroundings.context.onObjection = { told, _ in exit(told == "arrived: flow 9, after 1" ? EXIT_SUCCESS : EXIT_FAILURE) }
+        surroundings.context.onObjection = { told, _ in
+            exit(told == "arrived: flow 9, after 1" ? EXIT_SUCCESS : EXIT_FAILURE)
+        }
         try surroundings.connection(to: "tcp://127.0.0.1:9").process(.arrived(epoch: 9))
         exit(EXIT_FAILURE)
     }
