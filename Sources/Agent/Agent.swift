@@ -66,7 +66,7 @@ final class Agent {
         let wakes = WakeContext()
         self.wakes = wakes
         let memory = MemoryGuard(of: memoryLimits, logger)
-        var (limits, events) = (VarlinkServer.Limits(), EventJournal<SavedEvent>.Room.standard)
+        var (limits, events) = (VarlinkServer.Limits(), EventJournal.Room.standard)
         if let memory = memoryLimits.beside {
             limits.fit(into: memory)
             events.fit(into: memory)

@@ -6,14 +6,6 @@ internal import DialtonePlatform
 /// What the agent knows and the next run of it needs: the connections and the newest events. It is told by records,
 /// each of which holds entries that belong together.
 package struct AgentState {
-    /// An event with its number.
-    package struct NumberedEvent: Hashable {
-        package let sequence: UInt64
-        package let event: SavedEvent
-
-        package init(sequence: UInt64, event: SavedEvent) { (self.sequence, self.event) = (sequence, event) }
-    }
-
     /// What stands in a record.
     package enum Entry {
         /// Something happened to a connection.
@@ -33,7 +25,7 @@ package struct AgentState {
         /// The number of the newest event, kept or not.
         case latest(UInt64)
         /// What is not kept of the events.
-        case lost(EventJournal<SavedEvent>.Losses)
+        case lost(EventJournal.Losses)
         /// The end of a compaction (``StateFile``): later records were appended.
         case compacted
     }
@@ -43,7 +35,7 @@ package struct AgentState {
     /// The newest events, numbered without a hole but for those that ``losses`` explain.
     package private(set) var events: [NumberedEvent] = []
     /// What is not kept of the events; `nil` where an earlier version kept all of the newest.
-    package private(set) var losses: EventJournal<SavedEvent>.Losses?
+    package private(set) var losses: EventJournal.Losses?
     /// The number of the newest event, kept or not.
     package private(set) var latest: UInt64 = 0
     /// How many processes in a row began with this state and did not last.
@@ -117,13 +109,9 @@ package struct AgentState {
     ///
     /// - Parameter latest: the number after which the next event comes.
     package func journal(
-        upTo latest: UInt64, _ room: EventJournal<SavedEvent>.Room = .init()
-    ) -> EventJournal<SavedEvent> {
-        var entries = events.map { numbered in
-            EventJournal.Entry(
-                sequence: numbered.sequence, owner: numbered.event.owner, event: numbered.event,
-                bytes: numbered.event.bytes.count)
-        }
+        upTo latest: UInt64, _ room: EventJournal.Room = .init()
+    ) -> EventJournal {
+        var entries = events
         var losses = losses ?? .init(beginning: entries.first.map { $0.sequence - 1 } ?? latest)
         // Nobody knows what became of the newest.
         if max(entries.last?.sequence ?? 0, losses.seen(by: nil)) < latest {
@@ -222,7 +210,7 @@ extension ConnectionKey {
     }
 }
 
-extension EventJournal<SavedEvent>.Losses {
+extension EventJournal.Losses {
     private typealias Field = AgentState.LossField
 
     fileprivate func write(_ fields: inout FieldWriter) {

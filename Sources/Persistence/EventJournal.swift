@@ -7,28 +7,11 @@ internal import DequeModule
 /// Each user has room of their own: what one user does pushes out no event of another's. The numbers are one sequence
 /// over all users. Subscriptions keep no events of their own, only the number of the last one they told: however many
 /// there are and however slowly they read, this is all the memory they take. See docs/decisions/0005.
-package struct EventJournal<Event> {
-    /// An event and its number.
-    package struct Entry {
-        package let sequence: UInt64
-        package let owner: UInt32
-        package let event: Event
-        /// How many places it takes: one for each ``Room/place`` bytes of it.
-        let places: Int
-
-        package init(sequence: UInt64, owner: UInt32, event: Event, bytes: Int = 0) {
-            self.sequence = sequence
-            self.owner = owner
-            self.event = event
-            // Not below zero: the count of an array.
-            places = 1 + bytes / Room.place
-        }
-    }
-
+package struct EventJournal {
     /// What follows a given number.
     package enum Continuation {
         /// This is the next event.
-        case next(Entry)
+        case next(NumberedEvent)
         /// Nothing that the reader may see has happened since.
         case upToDate
         /// Some of what followed is not kept any more, or the number is not one of this journal's.
@@ -82,14 +65,14 @@ package struct EventJournal<Event> {
     }
 
     private struct Ring {
-        private(set) var entries: Deque<Entry> = []
+        private(set) var entries: Deque<NumberedEvent> = []
         /// What the entries take.
         private(set) var places = 0
         var connections = 0
         /// How many connections an earlier process had, which come back one after the other.
         var expected = 0
 
-        mutating func append(_ entry: Entry) {
+        mutating func append(_ entry: NumberedEvent) {
             entries.append(entry)
             places += entry.places
         }
@@ -106,7 +89,7 @@ package struct EventJournal<Event> {
         }
 
         /// The first entry after a number.
-        func first(after sequence: UInt64) -> Entry? {
+        func first(after sequence: UInt64) -> NumberedEvent? {
             var (low, high) = (0, entries.count)
             while low < high {
                 let middle = (low + high) / 2
@@ -122,7 +105,7 @@ package struct EventJournal<Event> {
     private var places = 0
     private var connections = 0
     private let expected: Int
-    private var newest: Entry?
+    private var newest: NumberedEvent?
 
     /// The number of the newest event; before the first, the number that it will follow.
     package private(set) var latest: UInt64
@@ -142,7 +125,7 @@ package struct EventJournal<Event> {
     ///   - latest: the number of the newest event, kept or not.
     ///   - connections: how many each user had, for whose events there is to be room.
     package init(
-        _ entries: [Entry], without losses: Losses, upTo latest: UInt64, connections: [UInt32: Int] = [:],
+        _ entries: [NumberedEvent], without losses: Losses, upTo latest: UInt64, connections: [UInt32: Int] = [:],
         room: Room = Room()
     ) {
         self.latest = latest
@@ -158,7 +141,7 @@ package struct EventJournal<Event> {
     }
 
     /// What there is, the oldest first.
-    package var all: [Entry] { rings.values.flatMap(\.entries).sorted { $0.sequence < $1.sequence } }
+    package var all: [NumberedEvent] { rings.values.flatMap(\.entries).sorted { $0.sequence < $1.sequence } }
 
     /// A user has one more connection.
     package mutating func connectionCame(of owner: UInt32) {
@@ -174,10 +157,10 @@ package struct EventJournal<Event> {
         if let excess = excess(of: owner) { drop(excess, of: owner) }
     }
 
-    /// Adds an event that takes so many bytes, and returns its number.
-    package mutating func append(_ event: Event, of owner: UInt32, bytes: Int = 0) -> UInt64 {
+    /// Adds an event, and returns its number.
+    package mutating func append(_ event: SavedEvent) -> UInt64 {
         latest += 1
-        let entry = Entry(sequence: latest, owner: owner, event: event, bytes: bytes)
+        let entry = NumberedEvent(sequence: latest, event: event)
         add(entry)
         newest = entry
         return latest
@@ -190,7 +173,7 @@ package struct EventJournal<Event> {
         // Also a number from another life of the daemon: below where this one began, or not reached yet.
         guard sequence < latest, sequence >= losses.seen(by: owner) else { return .gap }
         if sequence == latest - 1, let newest {
-            return owner == nil || owner == newest.owner ? .next(newest) : .upToDate
+            return owner == nil || owner == newest.event.owner ? .next(newest) : .upToDate
         }
         let next =
             if let owner {
@@ -203,11 +186,12 @@ package struct EventJournal<Event> {
 
     // MARK: - Room
 
-    private mutating func add(_ entry: Entry) {
-        enter(entry.owner)
-        rings[entry.owner]?.append(entry)
+    private mutating func add(_ entry: NumberedEvent) {
+        let owner = entry.event.owner
+        enter(owner)
+        rings[owner]?.append(entry)
         places += entry.places
-        if let excess = excess(of: entry.owner) { drop(excess, of: entry.owner) }
+        if let excess = excess(of: owner) { drop(excess, of: owner) }
         let most = min(max(room.most, room.perConnection * max(connections, expected)), room.ceiling)
         guard places > most else { return }
         // Who has the most has it by events of their own. An eighth at a time, so that looking for them is seldom.
@@ -245,4 +229,9 @@ package struct EventJournal<Event> {
         rings[owner] = nil
         losses.ofOthers = max(losses.ofOthers, newest(ring), losses.byOwner.removeValue(forKey: owner) ?? 0)
     }
+}
+
+extension NumberedEvent {
+    /// How many places of the journal it takes: one for each ``EventJournal/Room/place`` bytes of it.
+    fileprivate var places: Int { 1 + event.bytes.count / EventJournal.Room.place }
 }

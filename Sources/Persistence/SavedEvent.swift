@@ -3,6 +3,14 @@
 package import DialtoneAPI
 package import DialtonePlatform
 
+/// An event of a connection with its number.
+package struct NumberedEvent: Hashable {
+    package let sequence: UInt64
+    package let event: SavedEvent
+
+    package init(sequence: UInt64, event: SavedEvent) { (self.sequence, self.event) = (sequence, event) }
+}
+
 /// An event as the journal and the state have it: the bytes that say what subscribers are told. An event of an earlier
 /// run of the agent is therefore told as it was then.
 package struct SavedEvent: Hashable {

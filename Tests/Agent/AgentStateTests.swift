@@ -15,7 +15,9 @@ import Testing
 
 extension SavedEvent {
     /// An event of this connection, told apart by its reason.
-    static func sample(_ name: String = "office", epoch: Int = 1, _ reason: String = "connected") -> SavedEvent {
+    static func sample(
+        _ name: String = "office", owner: UInt32 = 1000, epoch: Int = 1, _ reason: String = "connected"
+    ) -> SavedEvent {
         SavedEvent(
             ConnectionsAPI.Event(
                 sequence: 0, time: .init(milliseconds: 1_700_000_000_123), kind: .state,
@@ -23,7 +25,7 @@ extension SavedEvent {
                     name: name, remote: "tcp://192.0.2.7:5060", epoch: epoch, state: .ready, holder: .daemon,
                     session: .open, since: .init(milliseconds: 1_700_000_000_000), attempt: 1),
                 reason: reason),
-            owner: 1000)
+            owner: owner)
     }
 }
 
@@ -235,7 +237,7 @@ extension Endpoint {
     }
 
     @Test func `a hole that another user's events left costs nothing`() {
-        let losses = EventJournal<SavedEvent>.Losses(beginning: 3, byOwner: [1000: 8], ofOthers: 2)
+        let losses = EventJournal.Losses(beginning: 3, byOwner: [1000: 8], ofOthers: 2)
         let numbers: [UInt64] = [5, 9, 10]
         let events = numbers.map { AgentState.Entry.event(.init(sequence: $0, event: .sample())) }
         let known = state([.latest(10), .lost(losses)], events)

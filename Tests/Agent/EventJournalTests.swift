@@ -7,24 +7,22 @@ import Testing
 
 /// The journal of events.
 @Suite struct EventJournalTests {
-    private typealias Journal = EventJournal<String>
-
-    private static let few = Journal.Room(fewest: 3, perConnection: 2, mostOwners: 2, most: 1000)
+    private static let few = EventJournal.Room(fewest: 3, perConnection: 2, mostOwners: 2, most: 1000)
 
     /// What follows a number for a reader, as text: `5:e`, `up to date` or `gap`.
-    private func follows(_ sequence: UInt64, in journal: Journal, for owner: UInt32? = nil) -> String {
+    private func follows(_ sequence: UInt64, in journal: EventJournal, for owner: UInt32? = nil) -> String {
         switch journal.continuation(after: sequence, for: owner) {
-        case .next(let entry): "\(entry.sequence):\(entry.event)"
+        case .next(let entry): "\(entry.sequence):\(entry.event.name)"
         case .upToDate: "up to date"
         case .gap: "gap"
         }
     }
 
     /// All that follows a number, as text, and a gap at its end where there is one.
-    private func all(after sequence: UInt64, in journal: Journal, for owner: UInt32? = nil) -> String {
+    private func all(after sequence: UInt64, in journal: EventJournal, for owner: UInt32? = nil) -> String {
         var (cursor, text) = (sequence, "")
         while case .next(let entry) = journal.continuation(after: cursor, for: owner) {
-            text += entry.event
+            text += entry.event.name
             cursor = entry.sequence
         }
         return text + (follows(cursor, in: journal, for: owner) == "gap" ? "gap" : "")
@@ -32,15 +30,17 @@ import Testing
 
     /// A journal with the events `a`, `b`… numbered from 101: small letters are user 1's, capitals user 2's, digits
     /// user 3's.
-    private func journal(_ events: String, _ room: Journal.Room = few) -> Journal {
-        var journal = Journal(startingAfter: 100, room: room)
+    private func journal(_ events: String, _ room: EventJournal.Room = few) -> EventJournal {
+        var journal = EventJournal(startingAfter: 100, room: room)
         append(events, to: &journal)
         #expect(journal.latest == 100 + UInt64(events.count))
         return journal
     }
 
-    private func append(_ events: String, to journal: inout Journal) {
-        for event in events { _ = journal.append(String(event), of: event.isLowercase ? 1 : event.isNumber ? 3 : 2) }
+    private func append(_ events: String, to journal: inout EventJournal) {
+        for event in events {
+            _ = journal.append(.sample(String(event), owner: event.isLowercase ? 1 : event.isNumber ? 3 : 2))
+        }
     }
 
     @Test func `events are numbered one after the other, from the start that was given`() {
@@ -99,10 +99,10 @@ import Testing
 
     @Test func `a long event takes the places of several short ones`() {
         var journal = journal("ab")
-        _ = journal.append("long", of: 1, bytes: Journal.Room.place)
+        _ = journal.append(.sample("long", owner: 1, String(repeating: "x", count: EventJournal.Room.place)))
         #expect(all(after: 101, in: journal, for: 1) == "blong", "two places of three")
         append("A", to: &journal)
-        _ = journal.append("longest", of: 1, bytes: 5 * Journal.Room.place)
+        _ = journal.append(.sample("longest", owner: 1, String(repeating: "x", count: 5 * EventJournal.Room.place)))
         #expect(all(after: 102, in: journal, for: 1) == "gap")
         #expect(all(after: 102, in: journal, for: 2) == "A")
         append("cde", to: &journal)
@@ -110,8 +110,8 @@ import Testing
     }
 
     @Test func `with a ceiling, connections make no more room than there is memory for`() {
-        var room = Journal.Room(fewest: 3, perConnection: 2, mostOwners: 9, most: 4)
-        room.fit(into: UInt64(16 * 6 * Journal.Room.place))
+        var room = EventJournal.Room(fewest: 3, perConnection: 2, mostOwners: 9, most: 4)
+        room.fit(into: UInt64(16 * 6 * EventJournal.Room.place))
         var journal = journal("", room)
         for _ in 1...100 { journal.connectionCame(of: 1) }
         append("abcdefghABC", to: &journal)
@@ -143,17 +143,17 @@ import Testing
 
     @Test func `it goes on with what an earlier one kept and lost`() {
         let before = journal("abABCDEFGHc")
-        var journal = Journal(before.all, without: before.losses, upTo: before.latest, room: Self.few)
-        #expect(journal.all.map(\.event).joined() == "abFGHc")
+        var journal = EventJournal(before.all, without: before.losses, upTo: before.latest, room: Self.few)
+        #expect(journal.all.map(\.event.name).joined() == "abFGHc")
         #expect(all(after: 100, in: journal, for: 1) == "abc")
         #expect(all(after: 106, in: journal, for: 2) == "gap")
         #expect(all(after: 107, in: journal, for: 2) == "FGH")
         append("d", to: &journal)
         #expect(follows(111, in: journal) == "112:d")
-        let crowded = Journal(
+        let crowded = EventJournal(
             before.all, without: before.losses, upTo: before.latest, connections: [2: 1],
             room: .init(fewest: 1, perConnection: 2, mostOwners: 2, most: 1000))
-        #expect(crowded.all.map(\.event).joined() == "GHc", "with room for the connections that come back")
+        #expect(crowded.all.map(\.event.name).joined() == "GHc", "with room for the connections that come back")
     }
 }
 

@@ -148,7 +148,7 @@ private enum Record {
         }
     }
 
-    static func journal(of state: AgentState) -> EventJournal<SavedEvent> {
+    static func journal(of state: AgentState) -> EventJournal {
         state.journal(upTo: state.latest)
     }
 

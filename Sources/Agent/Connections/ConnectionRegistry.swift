@@ -50,7 +50,7 @@ enum RegistryError: Error, Hashable {
 @AgentQueue
 final class ConnectionRegistry {
     /// What happened, for subscribers.
-    private(set) var journal: EventJournal<SavedEvent>
+    private(set) var journal: EventJournal
     /// Called after each event was written down, in this order.
     private var observers: [@AgentQueue (RecordedEvent) -> Void] = []
 
@@ -73,7 +73,7 @@ final class ConnectionRegistry {
     ///   one.
     init(
         _ context: DialerContext, _ wakes: WakeContext = WakeContext(), connectionsPerUser: Int,
-        continuity: Continuity? = nil, memory: MemoryGuard? = nil, events: EventJournal<SavedEvent>.Room = .standard
+        continuity: Continuity? = nil, memory: MemoryGuard? = nil, events: EventJournal.Room = .standard
     ) {
         self.memory = memory
         self.context = context
@@ -433,7 +433,7 @@ final class ConnectionRegistry {
             continuity.write(entries)
             connections[recorded.key]?.changesAreWritten()
         }
-        _ = journal.append(event, of: event.owner, bytes: event.bytes.count)
+        _ = journal.append(event)
         for observer in observers { observer(recorded) }
         guard recorded.event.status.state == .closed, let connection = connections[recorded.key] else { return }
         // Not within its own event.

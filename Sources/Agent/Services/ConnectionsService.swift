@@ -153,13 +153,13 @@ final class ConnectionsService {
 
     fileprivate func continuation(
         after sequence: UInt64, for user: UInt32
-    ) -> EventJournal<SavedEvent>.Continuation {
+    ) -> EventJournal.Continuation {
         registry.journal.continuation(after: sequence, for: RegisteredConnection.ownerVisible(to: user))
     }
 
     fileprivate var latest: UInt64 { registry.journal.latest }
 
-    fileprivate func message(for entry: EventJournal<SavedEvent>.Entry) -> VarlinkMessage {
+    fileprivate func message(for entry: NumberedEvent) -> VarlinkMessage {
         if let encoded, encoded.sequence == entry.sequence { return encoded.message }
         let message = VarlinkMessage.reply(ConnectionsAPI.Monitor.Reply(entry), continues: true)
         encoded = (entry.sequence, message)
@@ -249,7 +249,7 @@ private final class ConnectionSubscription: VarlinkSubscription {
 }
 
 extension ConnectionsAPI.Monitor.Reply {
-    fileprivate init(_ entry: EventJournal<SavedEvent>.Entry) {
+    fileprivate init(_ entry: NumberedEvent) {
         let event = entry.event.wire(sequence: entry.sequence)
         self.init(sequence: event.sequence, kind: .change, connections: [event.connection], event: event)
     }
