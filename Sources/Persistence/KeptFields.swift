@@ -13,8 +13,10 @@ struct KeptFieldWriter: VarlinkFieldWriter {
     /// The bytes of `object`.
     static func bytes(of object: some VarlinkWritable) -> [UInt8] {
         var writer = KeptFieldWriter()
+        writer.fields.reserve(EventJournal.Room.place)
         object.write(to: &writer)
-        return writer.fields.bytes
+        // As long as they are and no longer: events are kept by the ten thousand.
+        return writer.fields.bytes.withUnsafeBufferPointer { Array($0) }
     }
 
     mutating func put(_ name: String, _ value: Bool) { fields.put(keptNumber(of: name), value ? 1 : 0) }
@@ -27,7 +29,9 @@ struct KeptFieldWriter: VarlinkFieldWriter {
     mutating func put(_ name: String, _ values: [Int]) { for value in values { put(name, value) } }
     mutating func put(_ name: String, _ values: [String]) { for value in values { put(name, value) } }
     mutating func put(_ name: String, _ value: some VarlinkWritable) {
-        fields.put(keptNumber(of: name), Self.bytes(of: value))
+        let start = fields.begin(keptNumber(of: name))
+        value.write(to: &self)
+        fields.end(start)
     }
     mutating func put(_ name: String, _ values: [some VarlinkWritable]) { for value in values { put(name, value) } }
 }
@@ -129,6 +133,7 @@ struct KeptFieldReader: VarlinkFieldReader {
 
 /// The number of a field: its name's FNV-1a hash (draft-eastlake-fnv), folded to 16 bits.
 package func keptNumber(of name: String) -> Int {
-    let hash = name.utf8.reduce(UInt32(0x811C_9DC5)) { ($0 ^ UInt32($1)) &* 0x0100_0193 }
+    var name = name
+    let hash = name.withUTF8 { $0.reduce(UInt32(0x811C_9DC5)) { ($0 ^ UInt32($1)) &* 0x0100_0193 } }
     return Int(hash >> 16 ^ hash & 0xFFFF)
 }

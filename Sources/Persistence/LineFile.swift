@@ -46,7 +46,8 @@ final class LineFile {
     ///
     /// - Throws: what the file system says, or that the line is too long; nothing is left of the line then.
     func append(_ line: [UInt8]) throws(SystemError) {
-        let bytes = SealedLine.seal(line) + [UInt8(ascii: "\n")]
+        var bytes = SealedLine.seal(line)
+        bytes.append(UInt8(ascii: "\n"))
         guard bytes.count <= Self.longestLine else { throw SystemError("writing \(name)", code: EMSGSIZE) }
         if size > 0, size + bytes.count > limit { try turnOver() }
         // In memory nothing else writes; in a file, O_APPEND puts it at the end anyway.

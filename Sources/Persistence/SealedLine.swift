@@ -9,8 +9,13 @@ enum SealedLine {
     /// The line that holds `text`, which has no line end in it.
     static func seal(_ text: some Collection<UInt8>) -> [UInt8] {
         let checksum = Checksum.crc32(text)
-        let seal = (0..<8).map { digits[Int(checksum >> (28 - 4 * $0) & 0xF)] }
-        return seal + [UInt8(ascii: " ")] + text
+        var line: [UInt8] = []
+        // With room for its end.
+        line.reserveCapacity(sealSize + text.count + 1)
+        for shift in stride(from: UInt32(28), through: 0, by: -4) { line.append(digits[Int(checksum >> shift & 0xF)]) }
+        line.append(UInt8(ascii: " "))
+        line.append(contentsOf: text)
+        return line
     }
 
     /// What a line holds; `nil` where it is not as it was written.

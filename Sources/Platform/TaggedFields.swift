@@ -30,9 +30,9 @@ package struct FieldWriter {
 
     /// Writes bytes.
     package mutating func put(_ field: Int, _ value: some Collection<UInt8>) {
-        putNumber(UInt64(field) << 3 | 2)
-        putNumber(UInt64(value.count))
+        let start = begin(field)
         bytes.append(contentsOf: value)
+        end(start)
     }
 
     /// Writes text; nothing for `nil`.
@@ -43,10 +43,32 @@ package struct FieldWriter {
 
     /// Writes fields within a field.
     package mutating func put(_ field: Int, _ write: (inout FieldWriter) -> Void) {
-        var inner = FieldWriter()
-        write(&inner)
-        put(field, inner.bytes)
+        let start = begin(field)
+        write(&self)
+        end(start)
     }
+
+    /// Begins a field whose bytes are what is written until ``end(_:)``, which is told what this returns.
+    package mutating func begin(_ field: Int) -> Int {
+        putNumber(UInt64(field) << 3 | 2)
+        // Its length, of a byte mostly.
+        bytes.append(0)
+        return bytes.count
+    }
+
+    /// Ends a field that begins there.
+    package mutating func end(_ start: Int) {
+        var (rest, place) = (bytes.count - start, start - 1)
+        while rest >= 0x80 {
+            bytes.insert(UInt8(truncatingIfNeeded: rest) | 0x80, at: place)
+            rest >>= 7
+            place += 1
+        }
+        bytes[place] = UInt8(rest)
+    }
+
+    /// Makes room for so many more bytes at once.
+    package mutating func reserve(_ count: Int) { bytes.reserveCapacity(bytes.count + count) }
 
     private mutating func putNumber(_ number: UInt64) {
         var rest = number
