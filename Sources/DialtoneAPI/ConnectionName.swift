@@ -12,7 +12,14 @@ package enum ConnectionName {
     package static func problem(_ name: String) -> String? {
         if name.isEmpty { return "is empty" }
         if name.utf8.count > longest { return "is longer than \(longest) bytes" }
-        let isPlain = name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "._-@:".contains($0)) }
+        let isPlain = name.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "a")...UInt8(ascii: "z"):
+                true
+            default: "._-@:".utf8.contains(byte)
+            }
+        }
         if !isPlain || name.hasPrefix("-") || name.hasPrefix(".") {
             return "may hold letters, digits and . _ - @ : only, and begin with neither . nor -"
         }

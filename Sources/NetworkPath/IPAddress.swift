@@ -52,7 +52,8 @@ public struct IPAddress: Hashable, Sendable {
 
     /// The bytes in network order.
     public var bytes: [UInt8] {
-        stride(from: family.bitWidth - 8, through: 0, by: -8).map { UInt8(truncatingIfNeeded: bits >> $0) }
+        let bits = bits
+        return stride(from: family.bitWidth - 8, through: 0, by: -8).map { UInt8(truncatingIfNeeded: bits >> $0) }
     }
 
     /// Whether the first `length` bits are those of `other`, which is of the same family.
@@ -97,7 +98,7 @@ extension IPAddress {
 extension IPAddress: CustomStringConvertible {
     /// Dotted decimal, or the canonical form of RFC 5952.
     public var description: String {
-        guard family == .v6 else { return bytes.map { String($0) }.joined(separator: ".") }
+        guard family == .v6 else { return "\(low >> 24).\(low >> 16 & 0xFF).\(low >> 8 & 0xFF).\(low & 0xFF)" }
         // RFC 5952, section 5: an embedded IPv4 address under the well-known prefix is written as one.
         if bits >> 32 == 0xFFFF { return "::ffff:\(IPAddress(v4: UInt32(truncatingIfNeeded: bits)))" }
         let groups = stride(from: 112, through: 0, by: -16).map { UInt16(truncatingIfNeeded: bits >> $0) }
@@ -133,17 +134,25 @@ extension IPAddress: LosslessStringConvertible {
     }
 
     private static func dottedDecimal(_ text: Substring) -> UInt32? {
-        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 4 else { return nil }
-        var bits: UInt32 = 0
-        for part in parts {
-            // A leading zero means octal to inet_aton(3) and decimal to others: refused, so that nobody is misled.
-            guard part.allSatisfy(\.isASCIIDigit), part.count == 1 || part.first != "0", let byte = UInt8(part) else {
-                return nil
+        var (bits, parts) = (UInt32(0), 1)
+        // Of the part that is read; `nil` before its first digit.
+        var byte: UInt8?
+        for character in text.utf8 {
+            if character == UInt8(ascii: ".") {
+                guard let part = byte, parts < 4 else { return nil }
+                bits = bits << 8 | UInt32(part)
+                parts += 1
+                byte = nil
+            } else {
+                // A leading zero means octal to inet_aton(3) and decimal to others: refused, so that nobody is misled.
+                guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(character), byte != 0 else { return nil }
+                let number = UInt16(byte ?? 0) * 10 + UInt16(character - UInt8(ascii: "0"))
+                guard let next = UInt8(exactly: number) else { return nil }
+                byte = next
             }
-            bits = bits << 8 | UInt32(byte)
         }
-        return bits
+        guard let last = byte, parts == 4 else { return nil }
+        return bits << 8 | UInt32(last)
     }
 
     private init?(v6Text text: String) {
@@ -178,10 +187,6 @@ extension IPAddress: LosslessStringConvertible {
         }
         return groups
     }
-}
-
-extension Character {
-    fileprivate var isASCIIDigit: Bool { ("0"..."9").contains(self) }
 }
 
 extension String {

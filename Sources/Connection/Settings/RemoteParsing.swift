@@ -68,40 +68,46 @@ extension Remote {
     package init(_ text: String) throws(RemoteError) {
         guard text.utf8.count <= Self.mostBytes else { throw .tooLong(text.utf8.count) }
         let (scheme, rest) = try Self.splitScheme(text)
-        let end = rest.firstIndex { "/?#".contains($0) } ?? rest.endIndex
+        let end = rest.utf8.firstIndex { "/?#".utf8.contains($0) } ?? rest.endIndex
         let authority = rest[..<end]
-        if authority.contains("@") { throw .userInformation }
+        if authority.utf8.contains(UInt8(ascii: "@")) { throw .userInformation }
         let (host, port) = try Self.splitPort(authority)
         self.init(
             scheme: scheme, host: try Self.host(host), port: try Self.port(port, of: scheme),
             isPortWritten: port?.isEmpty == false, resource: try Self.resource(rest[end...], of: scheme))
     }
 
+    // Looked for among the bytes: a URL's delimiters are ASCII (RFC 3986, section 2.2), whatever follows them.
+    private static let (colon, bracket) = (UInt8(ascii: ":"), UInt8(ascii: "["))
+
     private static func splitScheme(_ text: String) throws(RemoteError) -> (Scheme, Substring) {
-        guard let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") else { throw .missingScheme }
-        guard let scheme = Scheme(rawValue: text[..<colon].lowercased()) else {
-            throw .unknownScheme(String(text[..<colon]))
+        guard let end = text.utf8.firstIndex(of: colon), text.utf8[end...].starts(with: "://".utf8) else {
+            throw .missingScheme
         }
-        return (scheme, text[colon...].dropFirst(3))
+        guard let scheme = Scheme(rawValue: text[..<end].lowercased()) else {
+            throw .unknownScheme(String(text[..<end]))
+        }
+        return (scheme, text[text.utf8.index(end, offsetBy: 3)...])
     }
 
     /// Takes `host:port` apart; the host keeps its brackets, so that the caller can tell an address by them.
     private static func splitPort(_ authority: Substring) throws(RemoteError) -> (Substring, Substring?) {
-        var colon = authority.lastIndex(of: ":")
-        if authority.hasPrefix("[") {
-            guard let close = authority.firstIndex(of: "]") else {
+        let bytes = authority.utf8
+        var end = bytes.lastIndex(of: colon)
+        if bytes.first == bracket {
+            guard let close = bytes.firstIndex(of: UInt8(ascii: "]")) else {
                 throw .invalidHost(String(authority), reason: "the closing bracket is missing")
             }
-            let after = authority.index(after: close)
-            guard after == authority.endIndex || authority[after] == ":" else {
+            let after = bytes.index(after: close)
+            guard after == bytes.endIndex || bytes[after] == colon else {
                 throw .invalidHost(String(authority), reason: "only a port may follow the bracket")
             }
-            colon = after == authority.endIndex ? nil : after
-        } else if let last = colon, authority[..<last].contains(":") {
+            end = after == bytes.endIndex ? nil : after
+        } else if let last = end, bytes[..<last].contains(colon) {
             throw .invalidHost(String(authority), reason: "an IPv6 address stands in brackets, as in [2001:db8::7]")
         }
-        guard let colon else { return (authority, nil) }
-        return (authority[..<colon], authority[authority.index(after: colon)...])
+        guard let end else { return (authority, nil) }
+        return (authority[..<end], authority[bytes.index(after: end)...])
     }
 
     private static func port(_ text: Substring?, of scheme: Scheme) throws(RemoteError) -> UInt16 {
@@ -118,7 +124,7 @@ extension Remote {
     private static func host(_ text: Substring) throws(RemoteError) -> Target.Host {
         let plain = String(text)
         if text.isEmpty || text == "[]" { throw .emptyHost }
-        if text.hasPrefix("[") {
+        if text.utf8.first == bracket {
             let inner = String(text.dropFirst().dropLast())
             if inner.contains("%") { throw .invalidHost(plain, reason: "a zone has no place here, the path gives it") }
             guard let address = IPAddress(inner), address.family == .v6 else {
