@@ -12,6 +12,11 @@ extension WakeSettings {
     /// whatever is chosen.
     package var wantedReasons: Set<WakeReason> { (reasons ?? Self.standardReasons).union([.keepAlive, .start]) }
 
+    /// The rules of these settings.
+    package func rules(isTended: Bool, budget: Duration) -> Wakes.Settings {
+        Wakes.Settings(policy: policy, reasons: wantedReasons, isTended: isTended, budget: budget)
+    }
+
     /// By what the client is woken.
     package var targets: WakeTargets {
         var targets = WakeTargets(signal: signal, thaw: thaw, unit: unit)

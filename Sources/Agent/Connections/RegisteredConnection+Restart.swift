@@ -41,8 +41,9 @@ extension RegisteredConnection {
         if comparable.flows.standing == nil { comparable.flows.epoch = 0 }
         comparable.flows.standing?.adoption.lastProof = nil
         comparable.totals = nil
-        if comparable == written { return nil }
-        written = comparable
+        let hash = comparable.hashValue
+        if hash == written { return nil }
+        written = hash
         return kept
     }
 

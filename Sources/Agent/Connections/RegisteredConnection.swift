@@ -53,14 +53,19 @@ final class RegisteredConnection {
     }
     /// The processes that have, or had, its flows.
     let processes: ClientProcesses
-    /// What was last written down of it.
-    var written: SavedConnection?
+    /// What was last written down of it, as its hash: the whole would take as much room as all else here.
+    var written: Int?
     /// What is counted of it.
     var totals = SavedTotals(since: .now())
     /// Whether something was counted that is not written down.
     private(set) var hasNewTotals = false
     /// How its client is woken, as its file says.
-    private var wake: WakeSettings?
+    private var wake: WakeSettings? {
+        get { boxedWake?.value }
+        set { boxedWake = newValue.map { .value($0) } }
+    }
+    // Out of line: most connections have none.
+    private var boxedWake: Boxed<WakeSettings>?
     let wakes: WakeContext
     /// Calls its client to keep it alive itself.
     private var calls: ClientCalls?
@@ -84,7 +89,7 @@ final class RegisteredConnection {
         // What a file names is root's word, and a daemon of a user's own is that user's.
         let isRoots = origin == .configuration || owner == 0 || owner == geteuid()
         self.store = store?.part(of: isRoots ? .root : .user(owner))
-        self.wake = wake
+        boxedWake = wake.map { .value($0) }
         self.wakes = wakes
         self.record = record
         self.writeDown = writeDown
@@ -260,10 +265,7 @@ final class RegisteredConnection {
 
     /// How its client is woken, and for what.
     private var wakeRules: Wakes.Settings {
-        let settings = effectiveWake
-        return Wakes.Settings(
-            policy: settings.policy, reasons: settings.wantedReasons,
-            isTended: wake.map { $0.policy.steps != [.event] } ?? false, budget: wakes.budget)
+        wake?.rules(isTended: wake?.policy.steps != [.event], budget: wakes.budget) ?? wakes.rules(for: owner)
     }
 
     private var effectiveWake: WakeSettings { wake ?? wakes.settings(for: owner) }

@@ -81,11 +81,9 @@ struct Way {
     /// Whether it is not known yet which way leads to the flow's other end.
     var isAwaited: Bool { if case .own(nil) = source { true } else { false } }
 
+    /// The path that is watched apart, as far as it is known.
+    var ownPath: Path? { if case .own(let path) = source { path } else { nil } }
+
     /// The path, as far as it is known.
-    func path(orConnections path: Path?) -> Path? {
-        switch source {
-        case .connection: path
-        case .own(let own): own
-        }
-    }
+    func path(orConnections path: Path?) -> Path? { isApart ? ownPath : path }
 }

@@ -2,10 +2,10 @@
 
 /// A value that takes one word where it is kept, and whose copies share it: for what is large and mostly absent, since
 /// an agent keeps thousands of connections, and several events of each.
-indirect enum Boxed<Value: Sendable>: Sendable {
+package indirect enum Boxed<Value: Sendable>: Sendable {
     case value(Value)
 
-    var value: Value {
+    package var value: Value {
         switch self {
         case .value(let value): value
         }

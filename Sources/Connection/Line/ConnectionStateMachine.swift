@@ -103,7 +103,12 @@ package struct ConnectionStateMachine: ~Copyable {
     /// Since when there is a flow, or there is none.
     var turnedAt: Duration
     /// The newest path that is believed; `nil` before the first and after a change of target.
-    var path: Path?
+    var path: Path? {
+        get { boxedPath?.value }
+        set { boxedPath = newValue.map { .value($0) } }
+    }
+    // Shared with each status that tells of it.
+    private var boxedPath: Boxed<Path>?
     /// What is counted of its failures, and what the next dial waits for.
     var retry = Retry()
     var budget = DialBudget()
@@ -382,8 +387,8 @@ extension ConnectionStateMachine {
     /// What can be said of the connection now.
     package var status: ConnectionStatus {
         var status = ConnectionStatus(
-            state: publicState, reason: reason, epoch: shownEpoch, attempt: retry.failures + 1, since: since,
-            path: path)
+            state: publicState, reason: reason, epoch: shownEpoch, attempt: retry.failures + 1, since: since)
+        status.boxedPath = boxedPath
         status.lastFailure = lastFailure
         status.turnedAt = turnedAt
         switch state {
@@ -396,7 +401,7 @@ extension ConnectionStateMachine {
             status.remoteAddress = attempt.remote
         case .ready(let flow):
             status.epoch = flow.epoch
-            if let way = flow.way.path(orConnections: path) { status.path = way }
+            if let own = flow.way.ownPath { status.path = own }
             (status.localAddress, status.remoteAddress) = (flow.ends.local, flow.ends.remote)
             status.interface = flow.ends.interface
             if flow.way.isDetour { status.avoidedInterface = path?.interface?.name }

@@ -83,7 +83,7 @@ package struct ConnectionStatus: Hashable, Sendable {
     package var turnedAt: Duration
 
     // Out of line: a path is most of a status's size, and events are kept by the thousand without theirs.
-    private var boxedPath: Boxed<Path>?
+    var boxedPath: Boxed<Path>?
     // Likewise: most flows have none, and the events of one flow share it.
     var boxedSecurity: Boxed<TLSSummary>?
 

@@ -6,7 +6,10 @@ package struct Wakes: Sendable {
     /// How the client is woken.
     package struct Settings: Hashable, Sendable {
         /// By what means, and how often.
-        package var policy: WakePolicy
+        package var policy: WakePolicy {
+            get { boxedPolicy.value }
+            set { boxedPolicy = .value(newValue) }
+        }
         /// For what.
         package var reasons: Set<WakeReason>
         /// Whether they name a client, which may not have come yet.
@@ -16,8 +19,12 @@ package struct Wakes: Sendable {
 
         /// Settings.
         package init(policy: WakePolicy, reasons: Set<WakeReason>, isTended: Bool, budget: Duration) {
-            (self.policy, self.reasons, self.isTended, self.budget) = (policy, reasons, isTended, budget)
+            boxedPolicy = .value(policy)
+            (self.reasons, self.isTended, self.budget) = (reasons, isTended, budget)
         }
+
+        // Out of line: most connections share one.
+        private var boxedPolicy: Boxed<WakePolicy>
     }
 
     /// Why what waits is looked at again.
