@@ -108,9 +108,7 @@ package struct AgentState {
     /// The journal goes on with these events.
     ///
     /// - Parameter latest: the number after which the next event comes.
-    package func journal(
-        upTo latest: UInt64, _ room: EventJournal.Room = .init()
-    ) -> EventJournal {
+    package func journal(upTo latest: UInt64, _ room: EventJournal.Room = .init()) -> EventJournal {
         var entries = events
         var losses = losses ?? .init(beginning: entries.first.map { $0.sequence - 1 } ?? latest)
         // Nobody knows what became of the newest.

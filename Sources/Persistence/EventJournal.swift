@@ -157,13 +157,12 @@ package struct EventJournal {
         if let excess = excess(of: owner) { drop(excess, of: owner) }
     }
 
-    /// Adds an event, and returns its number.
-    package mutating func append(_ event: SavedEvent) -> UInt64 {
+    /// Adds an event, under the next number.
+    package mutating func append(_ event: SavedEvent) {
         latest += 1
         let entry = NumberedEvent(sequence: latest, event: event)
         add(entry)
         newest = entry
-        return latest
     }
 
     /// What comes after the event with number `sequence`, for a reader who may see what is `owner`'s; who may see
@@ -232,6 +231,6 @@ package struct EventJournal {
 }
 
 extension NumberedEvent {
-    /// How many places of the journal it takes: one for each ``EventJournal/Room/place`` bytes of it.
+    /// How many places of the journal it takes: one, and one more for each ``EventJournal/Room/place`` bytes of it.
     fileprivate var places: Int { 1 + event.bytes.count / EventJournal.Room.place }
 }

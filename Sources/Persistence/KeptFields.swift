@@ -9,11 +9,13 @@ internal import DialtoneVarlink
 /// Writes an object to be kept.
 struct KeptFieldWriter: VarlinkFieldWriter {
     private(set) var fields = FieldWriter()
+    /// Most events fit in it, so that they are written without growing.
+    private static let usualSize = 512
 
     /// The bytes of `object`.
     static func bytes(of object: some VarlinkWritable) -> [UInt8] {
         var writer = KeptFieldWriter()
-        writer.fields.reserve(EventJournal.Room.place)
+        writer.fields.reserve(usualSize)
         object.write(to: &writer)
         // As long as they are and no longer: events are kept by the ten thousand.
         return writer.fields.bytes.withUnsafeBufferPointer { Array($0) }

@@ -46,8 +46,7 @@ final class LineFile {
     ///
     /// - Throws: what the file system says, or that the line is too long; nothing is left of the line then.
     func append(_ line: [UInt8]) throws(SystemError) {
-        var bytes = SealedLine.seal(line)
-        bytes.append(UInt8(ascii: "\n"))
+        let bytes = SealedLine.line(line)
         guard bytes.count <= Self.longestLine else { throw SystemError("writing \(name)", code: EMSGSIZE) }
         if size > 0, size + bytes.count > limit { try turnOver() }
         // In memory nothing else writes; in a file, O_APPEND puts it at the end anyway.

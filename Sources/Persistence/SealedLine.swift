@@ -6,27 +6,30 @@ enum SealedLine {
     private static let digits = Array("0123456789abcdef".utf8)
     private static let sealSize = 9
 
-    /// The line that holds `text`, which has no line end in it.
-    static func seal(_ text: some Collection<UInt8>) -> [UInt8] {
-        let checksum = Checksum.crc32(text)
+    /// The line that holds `text`, with its end. The text has no line end in it.
+    static func line(_ text: some Collection<UInt8>) -> [UInt8] {
         var line: [UInt8] = []
-        // With room for its end.
         line.reserveCapacity(sealSize + text.count + 1)
-        for shift in stride(from: UInt32(28), through: 0, by: -4) { line.append(digits[Int(checksum >> shift & 0xF)]) }
-        line.append(UInt8(ascii: " "))
-        line.append(contentsOf: text)
+        line += seal(of: text)
+        line += text
+        line.append(UInt8(ascii: "\n"))
         return line
+    }
+
+    private static func seal(of text: some Collection<UInt8>) -> [UInt8] {
+        let checksum = Checksum.crc32(text)
+        return (0..<8).map { digits[Int(checksum >> (28 - 4 * $0) & 0xF)] } + [UInt8(ascii: " ")]
     }
 
     /// What a line holds; `nil` where it is not as it was written.
     static func open(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         let text = line.dropFirst(sealSize)
-        return line.count >= sealSize && line.prefix(sealSize).elementsEqual(seal(text).prefix(sealSize)) ? text : nil
+        return line.count >= sealSize && line.prefix(sealSize).elementsEqual(seal(of: text)) ? text : nil
     }
 
     /// A file of the lines of `text`, each of which has an end.
     static func file(_ text: String) -> [UInt8] {
-        text.utf8.split(separator: UInt8(ascii: "\n")).flatMap { seal($0) + [UInt8(ascii: "\n")] }
+        text.utf8.split(separator: UInt8(ascii: "\n")).flatMap { line($0) }
     }
 
     /// The lines of such a file that are as they were written, and whether those are all.

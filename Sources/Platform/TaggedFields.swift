@@ -30,9 +30,9 @@ package struct FieldWriter {
 
     /// Writes bytes.
     package mutating func put(_ field: Int, _ value: some Collection<UInt8>) {
-        let start = begin(field)
+        putNumber(UInt64(field) << 3 | 2)
+        putNumber(UInt64(value.count))
         bytes.append(contentsOf: value)
-        end(start)
     }
 
     /// Writes text; nothing for `nil`.

@@ -39,7 +39,7 @@ import Testing
 
     private func append(_ events: String, to journal: inout EventJournal) {
         for event in events {
-            _ = journal.append(.sample(String(event), owner: event.isLowercase ? 1 : event.isNumber ? 3 : 2))
+            journal.append(.sample(String(event), owner: event.isLowercase ? 1 : event.isNumber ? 3 : 2))
         }
     }
 
@@ -99,10 +99,10 @@ import Testing
 
     @Test func `a long event takes the places of several short ones`() {
         var journal = journal("ab")
-        _ = journal.append(.sample("long", owner: 1, String(repeating: "x", count: EventJournal.Room.place)))
+        journal.append(.sample("long", owner: 1, String(repeating: "x", count: EventJournal.Room.place)))
         #expect(all(after: 101, in: journal, for: 1) == "blong", "two places of three")
         append("A", to: &journal)
-        _ = journal.append(.sample("longest", owner: 1, String(repeating: "x", count: 5 * EventJournal.Room.place)))
+        journal.append(.sample("longest", owner: 1, String(repeating: "x", count: 5 * EventJournal.Room.place)))
         #expect(all(after: 102, in: journal, for: 1) == "gap")
         #expect(all(after: 102, in: journal, for: 2) == "A")
         append("cde", to: &journal)

@@ -57,7 +57,7 @@ import Testing
                 for _ in 0...random.below(6) { state.apply(Record.random(&random)[...]) }
                 if random.chance(20) { state.skip(events: random.below(1 << 30)) }
                 var journal = Record.journal(of: state)
-                _ = journal.append(.sample(), of: 1000)
+                journal.append(.sample())
                 _ = journal.continuation(after: Record.pick(&random), for: random.chance(50) ? 1000 : nil)
                 for event in state.events { _ = event.event.wire(sequence: event.sequence).time.description }
                 for kept in state.connections.values { Record.goOn(with: kept, &random) }

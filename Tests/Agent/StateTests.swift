@@ -61,7 +61,7 @@ struct StateTests {
 
     /// Lines as they are written.
     private func sealed(_ lines: String...) -> String {
-        lines.map { String(decoding: SealedLine.seal($0.utf8), as: UTF8.self) + "\n" }.joined()
+        lines.map { String(decoding: SealedLine.line($0.utf8), as: UTF8.self) }.joined()
     }
 
     @Test(

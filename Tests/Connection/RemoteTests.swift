@@ -62,6 +62,9 @@ import Testing
         ("tcp://[2001:db8::7:5060", "closing bracket"),
         ("tcp://[2001:db8::7]5060", "only a port"),
         ("tcp://[192.0.2.7]:5060", "not an IPv6 address"),
+        // Each makes one character with the bracket beside it.
+        ("tcp://[\u{301}::1]:5060", "not an IPv6 address"),
+        ("tcp://[::1\u{600}]:5060", "not an IPv6 address"),
         ("tcp://[fe80::1%eth0]:5060", "zone"),
         ("tcp://0.0.0.0:5060", "unspecified"),
         ("tcp://300.1.1.1:5060", "not a complete IPv4 address"),

@@ -433,7 +433,7 @@ final class ConnectionRegistry {
             continuity.write(entries)
             connections[recorded.key]?.changesAreWritten()
         }
-        _ = journal.append(event)
+        journal.append(event)
         for observer in observers { observer(recorded) }
         guard recorded.event.status.state == .closed, let connection = connections[recorded.key] else { return }
         // Not within its own event.

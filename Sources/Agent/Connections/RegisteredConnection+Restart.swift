@@ -41,10 +41,27 @@ extension RegisteredConnection {
         if comparable.flows.standing == nil { comparable.flows.epoch = 0 }
         comparable.flows.standing?.adoption.lastProof = nil
         comparable.totals = nil
-        let hash = comparable.hashValue
-        if hash == written { return nil }
-        written = hash
+        let changed = Written(comparable)
+        if changed == written { return nil }
+        written = changed
         return kept
+    }
+
+    /// What was written down, as far as it takes to see a change. Of most it is the hash, for the whole would take as
+    /// much room as all else of a connection. What its client left has room already, and is shared.
+    struct Written: Equatable {
+        private let hash: Int
+        private let opening: [UInt8]
+        private let answers: [UInt8]
+
+        init(_ kept: SavedConnection) {
+            var rest = kept
+            // Of one connection they never change.
+            rest.parameters = []
+            (rest.opening, rest.answers) = ([], [])
+            hash = rest.hashValue
+            (opening, answers) = (kept.opening, kept.answers)
+        }
     }
 
     /// Has nothing of processes that do not matter any more.

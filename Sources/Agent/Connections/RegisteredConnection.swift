@@ -53,8 +53,8 @@ final class RegisteredConnection {
     }
     /// The processes that have, or had, its flows.
     let processes: ClientProcesses
-    /// What was last written down of it, as its hash: the whole would take as much room as all else here.
-    var written: Int?
+    /// What was last written down of it.
+    var written: Written?
     /// What is counted of it.
     var totals = SavedTotals(since: .now())
     /// Whether something was counted that is not written down.
@@ -265,7 +265,8 @@ final class RegisteredConnection {
 
     /// How its client is woken, and for what.
     private var wakeRules: Wakes.Settings {
-        wake?.rules(isTended: wake?.policy.steps != [.event], budget: wakes.budget) ?? wakes.rules(for: owner)
+        guard let wake else { return wakes.rules(for: owner) }
+        return wake.rules(isTended: wake.policy.steps != [.event], budget: wakes.budget)
     }
 
     private var effectiveWake: WakeSettings { wake ?? wakes.settings(for: owner) }

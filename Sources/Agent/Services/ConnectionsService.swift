@@ -151,9 +151,7 @@ final class ConnectionsService {
         ConnectionListing(connections, in: reply, continues: continues, for: user, memory)
     }
 
-    fileprivate func continuation(
-        after sequence: UInt64, for user: UInt32
-    ) -> EventJournal.Continuation {
+    fileprivate func continuation(after sequence: UInt64, for user: UInt32) -> EventJournal.Continuation {
         registry.journal.continuation(after: sequence, for: RegisteredConnection.ownerVisible(to: user))
     }
 

@@ -125,7 +125,7 @@ extension Remote {
         let plain = String(text)
         if text.isEmpty || text == "[]" { throw .emptyHost }
         if text.utf8.first == bracket {
-            let inner = String(text.dropFirst().dropLast())
+            let inner = String(Substring(text.utf8.dropFirst().dropLast()))
             if inner.contains("%") { throw .invalidHost(plain, reason: "a zone has no place here, the path gives it") }
             guard let address = IPAddress(inner), address.family == .v6 else {
                 throw .invalidHost(plain, reason: "what stands in brackets is not an IPv6 address")

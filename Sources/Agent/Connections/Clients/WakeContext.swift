@@ -15,9 +15,11 @@ final class WakeContext {
     private let activator: Activator
     private let launcher: LauncherClient?
     /// How long a client that was woken may have the flow.
-    var budget = ClientHandler.budget { didSet { standardRules = [:] } }
+    var budget = ClientHandler.budget
     /// Where the agent serves, for programs that are launched.
     var socketPath = ""
+    /// The rules that were made, by the signal in them: in nothing else do they differ.
+    private var standardRules: [CInt?: Wakes.Settings] = [:]
     /// Whether somebody watches a connection who may be its client, which is this process where it is known.
     var isWatched: @AgentQueue (RegisteredConnection, ProcessHandle?) -> Bool = { _, _ in false }
 
@@ -38,14 +40,11 @@ final class WakeContext {
     /// How the clients of `owner` are woken where no file says it. Made once, and shared: that is most connections.
     func rules(for owner: UInt32) -> Wakes.Settings {
         let settings = settings(for: owner)
-        if let made = standardRules[settings.signal] { return made }
-        let rules = settings.rules(isTended: false, budget: budget)
+        var rules = standardRules[settings.signal] ?? settings.rules(isTended: false, budget: budget)
         standardRules[settings.signal] = rules
+        rules.budget = budget
         return rules
     }
-
-    /// By the signal in them, in which alone they differ.
-    private var standardRules: [CInt?: Wakes.Settings] = [:]
 
     /// Attempts to wake a client, as ``Activator`` does: by the launcher where there is one and it takes its rights. Of
     /// a program that the launcher launches, there is no process to be known before it runs.
