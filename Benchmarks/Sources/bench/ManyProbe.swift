@@ -37,6 +37,8 @@ enum ManyProbe {
                     try Stamper(opened("opening a packet socket", bench_open_packets()), BENCH_SYNS)
                 )
             }
+            // A row behind this one needs the descriptors.
+            defer { bench_close_connections(server.handle) }
             let route = try await lab.host.run { try RouteChanger(.wan0) }
             let text = Agent.configuration(connections, port: port)
             let (agent, ready) = try await MemoryProbe.start(daemon, connections, text, on: lab.host, server)
