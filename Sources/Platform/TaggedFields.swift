@@ -51,32 +51,33 @@ package struct FieldWriter {
     /// Begins a field whose bytes are what is written until ``end(_:)``, which is told what this returns.
     package mutating func begin(_ field: Int) -> Int {
         putNumber(UInt64(field) << 3 | 2)
-        // Its length, of a byte mostly.
-        bytes.append(0)
         return bytes.count
     }
 
     /// Ends a field that begins there.
     package mutating func end(_ start: Int) {
-        var (rest, place) = (bytes.count - start, start - 1)
-        while rest >= 0x80 {
-            bytes.insert(UInt8(truncatingIfNeeded: rest) | 0x80, at: place)
-            rest >>= 7
-            place += 1
-        }
-        bytes[place] = UInt8(rest)
+        // Its length comes before it.
+        for (place, byte) in Varint(UInt64(bytes.count - start)).enumerated() { bytes.insert(byte, at: start + place) }
     }
 
     /// Makes room for so many more bytes at once.
     package mutating func reserve(_ count: Int) { bytes.reserveCapacity(bytes.count + count) }
 
     private mutating func putNumber(_ number: UInt64) {
-        var rest = number
-        while rest >= 0x80 {
-            bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
-            rest >>= 7
+        for byte in Varint(number) { bytes.append(byte) }
+    }
+
+    /// The bytes of a number: seven bits in each, the lowest first, and the eighth set in all but the last.
+    private struct Varint: Sequence, IteratorProtocol {
+        private var rest: UInt64?
+
+        init(_ number: UInt64) { rest = number }
+
+        mutating func next() -> UInt8? {
+            guard let number = rest else { return nil }
+            rest = number < 0x80 ? nil : number >> 7
+            return UInt8(truncatingIfNeeded: number & 0x7F) | (number < 0x80 ? 0 : 0x80)
         }
-        bytes.append(UInt8(rest))
     }
 }
 
