@@ -29,19 +29,11 @@ extension RegisteredConnection {
         return kept
     }
 
-    /// The same, once after it changed; `nil` where what was written down last still holds.
-    ///
-    /// Without what is counted (``hasNewTotals`` says whether that changed), and without what changes all the time and
-    /// is found out by other means: the kernel knows of acknowledgements, and the events of the numbers of flows. Those
-    /// of attempts beside a flow that stands are in no event.
+    /// The same, once after it changed (``Written``); `nil` where what was written down last still holds.
     func changes() -> SavedConnection? {
         keepProcesses()
         guard let kept else { return nil }
-        var comparable = kept
-        if comparable.flows.standing == nil { comparable.flows.epoch = 0 }
-        comparable.flows.standing?.adoption.lastProof = nil
-        comparable.totals = nil
-        let changed = Written(comparable)
+        let changed = Written(kept)
         if changed == written { return nil }
         written = changed
         return kept
@@ -49,18 +41,25 @@ extension RegisteredConnection {
 
     /// What was written down, as far as it takes to see a change. Of most it is the hash, for the whole would take as
     /// much room as all else of a connection. What its client left has room already, and is shared.
+    ///
+    /// Without what is counted (``hasNewTotals`` says whether that changed), and without what changes all the time and
+    /// is found out by other means: the kernel knows of acknowledgements, and the events of the numbers of flows. Those
+    /// of attempts beside a flow that stands are in no event.
     struct Written: Equatable {
         private let hash: Int
         private let opening: [UInt8]
         private let answers: [UInt8]
 
         init(_ kept: SavedConnection) {
+            (opening, answers) = (kept.opening, kept.answers)
             var rest = kept
+            (rest.opening, rest.answers) = ([], [])
+            if rest.flows.standing == nil { rest.flows.epoch = 0 }
+            rest.flows.standing?.adoption.lastProof = nil
+            rest.totals = nil
             // Of one connection they never change.
             rest.parameters = []
-            (rest.opening, rest.answers) = ([], [])
             hash = rest.hashValue
-            (opening, answers) = (kept.opening, kept.answers)
         }
     }
 
