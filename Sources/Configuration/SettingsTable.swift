@@ -74,8 +74,8 @@ struct SettingsTable: VarlinkFieldReader {
     mutating func lacks(_ name: String) { table.require(note(name)) }
 
     mutating func texts(_ name: String) -> [String]? {
-        let key = Self.key(of: name)
-        let texts = take(name) { table, key in table.strings(key) }
+        let key = note(name)
+        let texts = take(name, at: key) { table, key in table.strings(key) }
         for (index, text) in (texts ?? []).enumerated() {
             places.found["\(path)\(name)[\(index)]"] = (text.position, keys + key)
         }
@@ -91,20 +91,20 @@ struct SettingsTable: VarlinkFieldReader {
                 return ConnectionsAPI.OpeningAnswer(bytes: text) as? Object
             }
             guard case .table = node.value else {
-                return take(name) { table, key in
+                return take(name, at: key) { table, key in
                     _ = table.string(key, expected: "a string or a table")
                     return nil
                 }
             }
         }
-        let inner = take(name) { table, key in table.table(key) }
+        let inner = take(name, at: key) { table, key in table.table(key) }
         return inner.flatMap { read($0, as: "\(path)\(name)", key: key) }
     }
 
     mutating func objects<Object: VarlinkObject>(_ name: String) -> [Object]? {
         let key = note(name)
         guard !table.isAbsent(key) else { return nil }
-        let tables = take(name) { table, key in table.tables(key) }
+        let tables = take(name, at: key) { table, key in table.tables(key) }
         if let first = tables.first { places.found[path + name] = (first.position, keys + key) }
         let objects: [Object?] = tables.enumerated().map { index, table in
             read(table, as: "\(path)\(name)[\(index)]", key: key)
@@ -123,7 +123,13 @@ struct SettingsTable: VarlinkFieldReader {
 
     /// Reads a field out of the table, by its key, and notes where that could not be done.
     private mutating func take<Value>(_ name: String, _ take: (inout TableReader, String) -> Value) -> Value {
-        let key = note(name)
+        self.take(name, at: note(name), take)
+    }
+
+    /// The same of a field that was noted.
+    private mutating func take<Value>(
+        _ name: String, at key: String, _ take: (inout TableReader, String) -> Value
+    ) -> Value {
         let before = table.report.count
         let value = take(&table, key)
         if table.report.count > before { places.unread.insert(path + name) }

@@ -145,7 +145,7 @@ extension IPAddress: LosslessStringConvertible {
                 byte = nil
             } else {
                 // A leading zero means octal to inet_aton(3) and decimal to others: refused, so that nobody is misled.
-                guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(character), byte != 0 else { return nil }
+                guard character.isASCIIDigit, byte != 0 else { return nil }
                 let number = UInt16(byte ?? 0) * 10 + UInt16(character - UInt8(ascii: "0"))
                 guard let next = UInt8(exactly: number) else { return nil }
                 byte = next
@@ -187,6 +187,11 @@ extension IPAddress: LosslessStringConvertible {
         }
         return groups
     }
+}
+
+extension UInt8 {
+    /// Whether it is a digit in ASCII.
+    var isASCIIDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) }
 }
 
 extension String {

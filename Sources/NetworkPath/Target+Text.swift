@@ -49,9 +49,7 @@ extension Target {
     }
 
     private static func port(_ text: Substring) -> UInt16? {
-        guard text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
-            let port = UInt16(text), port > 0
-        else { return nil }
+        guard text.utf8.allSatisfy(\.isASCIIDigit), let port = UInt16(text), port > 0 else { return nil }
         return port
     }
 }

@@ -40,9 +40,9 @@ final class WakeContext {
     /// How the clients of `owner` are woken where no file says it. Made once, and shared: that is most connections.
     func rules(for owner: UInt32) -> Wakes.Settings {
         let settings = settings(for: owner)
-        var rules = standardRules[settings.signal] ?? settings.rules(isTended: false, budget: budget)
+        if let made = standardRules[settings.signal], made.budget == budget { return made }
+        let rules = settings.rules(isTended: false, budget: budget)
         standardRules[settings.signal] = rules
-        rules.budget = budget
         return rules
     }
 
